@@ -8,16 +8,12 @@
 
 #define MOST_WASTE_NS 20000000000u /* of throwing rounds away, over the whole bench */
 
-static struct shmt_rounds rounds = {.most_waste_ns = MOST_WASTE_NS};
+enum { MOST_FIGURES = 16 };
 
-static void tell(const char *sentence) {
-    fprintf(stderr, "bench: %s\n", sentence);
-    fflush(stdout);
-}
+static struct shmt_rounds rounds = {.most_waste_ns = MOST_WASTE_NS};
 
 struct bench_options bench_options_read(int argc, char **argv, uint32_t n_rounds) {
     struct bench_options o = {.rounds = n_rounds};
-    shmt_measure_on_failure(tell);
     for (int i = 1; i < argc; i++) {
         char *end = NULL;
         if (strcmp(argv[i], "--quick") == 0) {
@@ -36,13 +32,6 @@ struct bench_options bench_options_read(int argc, char **argv, uint32_t n_rounds
 
 uint64_t bench_far_bytes(const struct bench_options *o) { return o->quick ? 1 << 20 : 4 * shmt_measure_cache_bytes(); }
 
-void bench_show(const struct shmt_figure *f) {
-    if (f->n == 0) bench_fail("%s: nothing was measured", f->name);
-    printf("  %-46s %9.3f %-11s [%.3f .. %.3f] of %u\n", f->name, shmt_figure_median(f), f->unit, shmt_figure_quartile(f, 1),
-           shmt_figure_quartile(f, 3), f->n);
-    fflush(stdout);
-}
-
 void bench_head(const char *format, ...) {
     va_list args;
     va_start(args, format);
@@ -52,8 +41,24 @@ void bench_head(const char *format, ...) {
     fflush(stdout);
 }
 
-void bench_round_begin(void) { shmt_round_begin(&rounds); }
-bool bench_round_end(const struct bench_options *o) { return o->quick || shmt_round_end(&rounds); }
+void bench_rounds(const struct bench_options *o, struct shmt_figure *figure, uint32_t n, bench_round *round, void *arg) {
+    double x[MOST_FIGURES];
+    if (n > MOST_FIGURES) bench_fail("more than %d figures", MOST_FIGURES);
+    for (uint32_t done = 0; done < o->rounds;) {
+        shmt_round_begin(&rounds);
+        round(arg, x);
+        if (!o->quick && !shmt_round_end(&rounds)) continue;
+        for (uint32_t i = 0; i < n; i++) shmt_figure_add(&figure[i], x[i]);
+        done++;
+    }
+}
+
+void bench_show(const struct shmt_figure *figure, uint32_t n) {
+    for (const struct shmt_figure *f = figure; f < figure + n; f++)
+        printf("  %-46s %9.3f %-11s [%.3f .. %.3f] of %u\n", f->name, shmt_figure_median(f), f->unit,
+               shmt_figure_quartile(f, 1), shmt_figure_quartile(f, 3), f->n);
+    fflush(stdout);
+}
 
 void bench_show_noise(void) {
     if (rounds.n_again + rounds.n_noisy > 0)

@@ -1,14 +1,13 @@
-/* What all benches share beside the room measure (src/measure: helpers, figures, floors): options, and figures as lines. Benches
- * are programs of one thread; what goes wrong ends them. */
-#ifndef BENCH_BENCH_H
-#define BENCH_BENCH_H
+/* What all benches share beside floors/ and runs/: options, rounds, and figures as lines. Benches are programs of one thread;
+ * what goes wrong ends them. */
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "measure/figure.h"
-#include "measure/helpers.h"
-#include "measure/stream.h"
+#include "bench/floors/figure.h"
+#include "bench/floors/helpers.h"
+#include "bench/floors/stream.h"
 
 /* From the command line: --quick (tiny sizes, 2 rounds: shows that the bench works, the figures mean nothing), --rounds N. */
 struct bench_options {
@@ -23,16 +22,16 @@ struct bench_options bench_options_read(int argc, char **argv, uint32_t rounds);
 /* Four times the last-level cache (32 MiB where it is not known), or 1 MiB when quick. */
 uint64_t bench_far_bytes(const struct bench_options *o);
 
-/* One line: name, median, unit, first and third quartile, number of rounds. */
-void bench_show(const struct shmt_figure *f);
 /* Starts a group of lines. */
 void bench_head(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Begins a round; ends it, and says whether it counts (measure/figure.h; when quick, all do). */
-void bench_round_begin(void);
-bool bench_round_end(const struct bench_options *o);
+/* As many rounds as the options say, each of which counts if others left the processors alone (floors/figure.h; when quick, all
+ * do). `round` measures one value for each of n figures. */
+typedef void bench_round(void *arg, double *x_out);
+void bench_rounds(const struct bench_options *o, struct shmt_figure *figure, uint32_t n, bench_round *round, void *arg);
+
+/* A line for each: name, median, unit, first and third quartile, number of rounds. */
+void bench_show(const struct shmt_figure *figure, uint32_t n);
 
 /* How many rounds were thrown away, as a line; nothing when there were none. */
 void bench_show_noise(void);
-
-#endif

@@ -18,10 +18,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/atomic.h"
-#include "base/clock.h"
-#include "base/random.h"
 #include "bench.h"
+#include "bench/floors/floors.h"
+#include "bench/runs/options.h"
+#include "base/random.h"
 
 enum { EPOCHS = 6, NONZEROS = 74, ATTRIBUTES = 14, ATTRIBUTE_VALUES = 123, NAME = 512 };
 
@@ -29,15 +29,11 @@ enum { EPOCHS = 6, NONZEROS = 74, ATTRIBUTES = 14, ATTRIBUTE_VALUES = 123, NAME 
 
 /* What is trained on, and what came out. In shared memory. */
 struct run {
-    const char *data, *valid, *seed; /* options; valid NULL: what belongs to generated data */
+    const char *data, *seed, *valid; /* valid: an option more; "": what belongs to generated data */
     uint32_t n_epochs;
     double epoch_s; /* median, without the first */
     double valid_loss[EPOCHS];
 };
-
-static void must(const struct shmtrain_store *store, int rc) {
-    if (rc < 0) bench_fail("%s", shmtrain_store_message(store));
-}
 
 static void collect(const struct shmtrain_report *report, struct run *out) {
     struct shmt_figure seconds = {.name = "epochs"};
@@ -49,24 +45,14 @@ static void collect(const struct shmtrain_report *report, struct run *out) {
     out->epoch_s = shmt_figure_median(&seconds);
 }
 
-/* Options; NULL: not set. */
 struct way {
-    const char *title, *mode, *replicas, *batch;
+    const char *title, *options;
 };
 
 static void train(struct run *run, const char *workers, const struct way *way) {
-    struct shmtrain_store *store = NULL;
-    char epochs[16];
-    if (shmtrain_store_create(&store) < 0) bench_fail("no memory for a store");
-    snprintf(epochs, sizeof epochs, "%d", EPOCHS);
-    must(store, shmtrain_store_set(store, "workers", workers));
-    must(store, shmtrain_store_set(store, "epochs", epochs));
-    must(store, shmtrain_store_set(store, "seed", run->seed));
-    if (run->valid) must(store, shmtrain_store_set(store, "valid", run->valid));
-    must(store, shmtrain_store_set(store, "mode", way->mode));
-    if (way->replicas) must(store, shmtrain_store_set(store, "replicas", way->replicas));
-    if (way->batch) must(store, shmtrain_store_set(store, "batch", way->batch));
-    must(store, shmtrain_store_train(store, run->data));
+    struct shmtrain_store *store =
+        shmt_handle_with("workers=%s epochs=%d seed=%s%s %s", workers, EPOCHS, run->seed, run->valid, way->options);
+    shmt_handle_must(store, shmtrain_store_train(store, run->data));
     collect(shmtrain_store_report(store), run);
     shmtrain_store_destroy(store);
 }
@@ -83,36 +69,11 @@ static void apart_body(void *arg, uint32_t rank) {
     train(&a->half[rank], "1", a->way);
 }
 
-/* ---- a cache line ---- */
-
-enum { WARM = 10000, TRIPS = 20000 };
-
-struct line {
-    _Alignas(128) _Atomic uint32_t ball;
-    _Alignas(128) double ns;
-};
-
-static void line_body(void *arg, uint32_t rank) {
-    struct line *l = arg;
-    uint64_t from = 0;
-    for (uint32_t trip = 0; trip < TRIPS; trip++) {
-        if (trip == WARM) from = shmt_now_ns();
-        shmt_hit(&l->ball, rank, trip);
-    }
-    if (rank == 0) l->ns = (double)(shmt_now_ns() - from) / (TRIPS - WARM);
-}
-
-static double line_ns(struct line *l) {
-    l->ball = 0;
-    shmt_helpers_run(2, line_body, l);
-    return l->ns;
-}
-
 /* ---- shapes ---- */
 
 struct shape {
     const char *name, *title;
-    const char *valid;            /* option `valid` */
+    const char *valid;            /* as in a run */
     char whole[NAME], half[NAME]; /* data */
     bool is_file;
     int ways; /* the first of WAYS */
@@ -177,16 +138,16 @@ static void forget_shape(const struct shape *s) {
 
 enum { PLAIN, CHOSEN, SYNC, WAYS };
 static const struct way WAY[WAYS] = {
-    [PLAIN] = {.title = "plain Hogwild, 2 workers", .mode = "async", .replicas = "one"},
-    [CHOSEN] = {.title = "async as it chooses, 2 workers", .mode = "async"},
-    [SYNC] = {.title = "sync, batch 4096, 2 workers", .mode = "sync", .batch = "4096"},
+    [PLAIN] = {"plain Hogwild, 2 workers", "mode=async replicas=one"},
+    [CHOSEN] = {"async as it chooses, 2 workers", "mode=async"},
+    [SYNC] = {"sync, batch 4096, 2 workers", "mode=sync batch=4096"},
 };
 
 struct contest {
     struct run *one, *two[WAYS];
     int ways;
     struct apart *apart;
-    struct line *line;
+    struct shmt_floors *floors;
 };
 
 static struct run *make_run(const struct shape *s) {
@@ -200,7 +161,7 @@ static void make_contest(const struct shape *s, struct contest *out) {
     out->one = make_run(s);
     for (int w = 0; w < WAYS; w++) out->two[w] = make_run(s);
     out->apart = shmt_measure_shared(sizeof *out->apart);
-    out->line = shmt_measure_shared(sizeof *out->line);
+    out->floors = shmt_floors_make(&(struct shmt_floor_sizes){.bytes = 4096, .trips = 10000, .matches = 2});
     out->apart->way = &WAY[CHOSEN];
     for (int h = 0; h < 2; h++)
         out->apart->half[h] = (struct run){.data = s->half, .valid = s->valid, .seed = h == 0 ? "1" : "2"};
@@ -214,78 +175,52 @@ static double excess(const struct run *two, const struct run *one) {
     return most;
 }
 
-static void measure_round(struct contest *c) {
+static void round_of(void *arg, double *x) {
+    struct contest *c = arg;
+    *x++ = shmt_floor_line(c->floors);
     train(c->one, "1", &WAY[CHOSEN]);
     for (int w = 0; w < c->ways; w++) train(c->two[w], "2", &WAY[w]);
     shmt_helpers_run(2, apart_body, c->apart);
-}
-
-struct figures {
-    struct shmt_figure line, one, factor, of_one[WAYS], of_apart[WAYS], loss[WAYS];
-};
-
-static void begin_figures(struct figures *f) {
-    *f = (struct figures){.line = {.name = "cache line to the other core and back", .unit = "ns"},
-                          .one = {.name = "one worker", .unit = "ms/epoch"},
-                          .factor = {.name = "two that share nothing", .unit = "of one"}};
-    for (int w = 0; w < WAYS; w++) {
-        f->of_one[w] = (struct shmt_figure){.name = WAY[w].title, .unit = "of one"};
-        f->of_apart[w] = (struct shmt_figure){.name = "  of two that share nothing", .unit = "of it"};
-        f->loss[w] = (struct shmt_figure){.name = "  validation loss above one worker's, at most", .unit = "percent"};
-    }
-}
-
-static void add_round(struct figures *f, const struct contest *c, double line) {
-    const double apart_s = fmax(c->apart->half[0].epoch_s, c->apart->half[1].epoch_s), factor = c->one->epoch_s / apart_s;
-    shmt_figure_add(&f->line, line);
-    shmt_figure_add(&f->one, 1e3 * c->one->epoch_s);
-    shmt_figure_add(&f->factor, factor);
+    const double one_s = c->one->epoch_s, apart_s = fmax(c->apart->half[0].epoch_s, c->apart->half[1].epoch_s);
+    *x++ = 1e3 * one_s;
+    *x++ = one_s / apart_s;
     for (int w = 0; w < c->ways; w++) {
-        shmt_figure_add(&f->of_one[w], c->one->epoch_s / c->two[w]->epoch_s);
-        shmt_figure_add(&f->of_apart[w], apart_s / c->two[w]->epoch_s);
-        shmt_figure_add(&f->loss[w], excess(c->two[w], c->one));
-    }
-}
-
-static void show(const struct figures *f, int ways) {
-    bench_show(&f->line);
-    bench_show(&f->one);
-    bench_show(&f->factor);
-    for (int w = 0; w < ways; w++) {
-        bench_show(&f->of_one[w]);
-        bench_show(&f->of_apart[w]);
-        bench_show(&f->loss[w]);
+        *x++ = one_s / c->two[w]->epoch_s;
+        *x++ = apart_s / c->two[w]->epoch_s;
+        *x++ = excess(c->two[w], c->one);
     }
 }
 
 static void measure(struct shape *s, const struct bench_options *o) {
-    struct figures f;
+    struct shmt_figure figure[3 + 3 * WAYS] = {{.name = "cache line to the other core and back", .unit = "ns"},
+                                               {.name = "one worker", .unit = "ms/epoch"},
+                                               {.name = "two that share nothing", .unit = "of one"}},
+                                      *f = figure + 3;
     struct contest c;
     make_shape(s, o);
     make_contest(s, &c);
-    begin_figures(&f);
-    bench_head("async: %s", s->title);
-    while (f.one.n < o->rounds) {
-        bench_round_begin();
-        const double line = line_ns(c.line);
-        measure_round(&c);
-        if (bench_round_end(o)) add_round(&f, &c, line);
+    for (int w = 0; w < c.ways; w++) {
+        *f++ = (struct shmt_figure){.name = WAY[w].title, .unit = "of one"};
+        *f++ = (struct shmt_figure){.name = "  of two that share nothing", .unit = "of it"};
+        *f++ = (struct shmt_figure){.name = "  validation loss above one worker's, at most", .unit = "percent"};
     }
+    bench_head("async: %s", s->title);
+    bench_rounds(o, figure, (uint32_t)(f - figure), round_of, &c);
     forget_shape(s);
-    show(&f, c.ways);
+    bench_show(figure, (uint32_t)(f - figure));
 }
 
 int main(int argc, char **argv) {
     struct shape shape[] = {
-        {.name = "rcv1", .title = "RCV1's shape, 74 of 47,236 features", .ways = WAYS},
-        {.name = "large", .title = "74 of 2^26 features", .ways = SYNC},
-        {.name = "dense", .title = "a9a's shape, 14 of 123 features, all ones", .valid = "0.02", .ways = WAYS}};
+        {.name = "rcv1", .title = "RCV1's shape, 74 of 47,236 features", .valid = "", .ways = WAYS},
+        {.name = "large", .title = "74 of 2^26 features", .valid = "", .ways = SYNC},
+        {.name = "dense", .title = "a9a's shape, 14 of 123 features, all ones", .valid = " valid=0.02", .ways = WAYS}};
     /* The name of a shape, if there is one, comes before the common options. */
     const char *only = argc > 1 && argv[1][0] != '-' ? argv[1] : NULL;
     const int skipped = only ? 1 : 0;
     const struct bench_options o = bench_options_read(argc - skipped, argv + skipped, 15);
     bool found = false;
-    if (!(shmt_measure_cores() >= 2)) {
+    if (shmt_measure_cores() < 2) {
         bench_head("async: one core, and nothing to say about two");
         return 0;
     }

@@ -11,38 +11,34 @@
  * What two workers of one run reach is told as a multiple of one worker, and divided by what two independent runs
  * reach in the same round (training.h). */
 #include "bench.h"
-#include "measure/examples.h"
-#include "measure/training.h"
+#include "bench/runs/examples.h"
+#include "bench/runs/training.h"
 
 enum { EPOCHS = 6, FEATURES = 47236, NONZEROS = 74 }; /* the first epoch warms up */
 
 /* ---- one worker against the floor ---- */
 
-static void measure_one(struct shmt_timed *run, const struct bench_options *o) {
+static void round_of_one(void *arg, double *x) {
     static const uint32_t group[] = {1, 4, 16};
-    struct shmt_figure floor = {.name = "floor", .unit = "GB/s"}, example = {.name = "one worker, async", .unit = "ns/example"},
-                       ratio[3] = {{.name = "epoch / floor, group 1 (plain SGD)", .unit = "x"},
+    struct shmt_timed *run = arg;
+    for (int g = 0; g < 3; g++) {
+        shmt_timed_train(run, &(struct shmt_timed_how){.workers = "1", .mode = "async", .group = group[g], .epochs = EPOCHS});
+        if (g == 0) x[0] = 8 * (double)run->data.n_nonzeros / run->floor_ns;
+        if (g == 0) x[1] = run->own_ns / (double)run->data.n_examples;
+        x[2 + g] = run->own_ns / run->floor_ns;
+    }
+}
+
+static void measure_one(struct shmt_timed *run, const struct bench_options *o) {
+    struct shmt_figure figure[] = {{.name = "floor", .unit = "GB/s"},
+                                   {.name = "one worker, async", .unit = "ns/example"},
+                                   {.name = "epoch / floor, group 1 (plain SGD)", .unit = "x"},
                                    {.name = "epoch / floor, group 4", .unit = "x"},
                                    {.name = "epoch / floor, group 16", .unit = "x"}};
     run->with_floor = true;
-    while (floor.n < o->rounds) {
-        double epoch_ns[3], floor_ns[3];
-        bench_round_begin();
-        for (int g = 0; g < 3; g++) {
-            shmt_timed_train(run,
-                             &(struct shmt_timed_how){.workers = "1", .mode = "async", .group = group[g], .epochs = EPOCHS});
-            epoch_ns[g] = run->own_ns;
-            floor_ns[g] = run->floor_ns;
-        }
-        if (!bench_round_end(o)) continue;
-        shmt_figure_add(&floor, 8 * (double)run->data.n_nonzeros / floor_ns[0]);
-        shmt_figure_add(&example, epoch_ns[0] / (double)run->data.n_examples);
-        for (int g = 0; g < 3; g++) shmt_figure_add(&ratio[g], epoch_ns[g] / floor_ns[g]);
-    }
+    bench_rounds(o, figure, 5, round_of_one, run);
     run->with_floor = false;
-    bench_show(&floor);
-    bench_show(&example);
-    for (int g = 0; g < 3; g++) bench_show(&ratio[g]);
+    bench_show(figure, 5);
 }
 
 /* ---- two workers against one ---- */
@@ -67,39 +63,38 @@ static double multiple(struct shmt_timed *run, const char *mode, const char *bat
 
 enum { WAYS = 4 };
 static const struct {
-    const char *mode, *batch, *multiple, *part;
-} ways[WAYS] = {{"async", NULL, "async, 2 workers", "  divided by independence"},
-                {"sync", "256", "sync, batch 256, 2 workers", "  divided by independence"},
-                {"sync", "1024", "sync, batch 1024, 2 workers", "  divided by independence"},
-                {"sync", "4096", "sync, batch 4096, 2 workers", "  divided by independence"}};
+    const char *mode, *batch, *title;
+} ways[WAYS] = {{"async", NULL, "async, 2 workers"},
+                {"sync", "256", "sync, batch 256, 2 workers"},
+                {"sync", "1024", "sync, batch 1024, 2 workers"},
+                {"sync", "4096", "sync, batch 4096, 2 workers"}};
+
+struct two {
+    struct shmt_timed *run;
+    struct shmt_independent *independent;
+};
+
+static void round_of_two(void *arg, double *x) {
+    const struct two *two = arg;
+    double by[WAYS], one_ns[WAYS];
+    for (int w = 0; w < WAYS; w++) by[w] = multiple(two->run, ways[w].mode, ways[w].batch, &one_ns[w]);
+    const double factor = *x++ = one_ns[0] / independent_ns(two->independent);
+    for (int w = 0; w < WAYS; w++) {
+        *x++ = by[w];
+        *x++ = by[w] / factor;
+        if (w > 0) *x++ = one_ns[w] / one_ns[0];
+    }
+}
 
 static void measure_two(struct shmt_timed *run, struct shmt_independent *i, const struct bench_options *o) {
-    struct shmt_figure factor = {.name = "independence factor, two epochs", .unit = "of one"}, all[WAYS], part[WAYS],
-                       alone[WAYS];
+    struct shmt_figure figure[3 * WAYS] = {{.name = "independence factor, two epochs", .unit = "of one"}}, *f = figure + 1;
     for (int w = 0; w < WAYS; w++) {
-        all[w] = (struct shmt_figure){.name = ways[w].multiple, .unit = "of one"};
-        part[w] = (struct shmt_figure){.name = ways[w].part, .unit = "of it"};
-        alone[w] = (struct shmt_figure){.name = "  one worker's time, of its async time", .unit = "x"};
+        *f++ = (struct shmt_figure){.name = ways[w].title, .unit = "of one"};
+        *f++ = (struct shmt_figure){.name = "  divided by independence", .unit = "of it"};
+        if (w > 0) *f++ = (struct shmt_figure){.name = "  one worker's time, of its async time", .unit = "x"};
     }
-    while (factor.n < o->rounds) {
-        double by[WAYS], one_ns[WAYS];
-        bench_round_begin();
-        for (int w = 0; w < WAYS; w++) by[w] = multiple(run, ways[w].mode, ways[w].batch, &one_ns[w]);
-        const double f = one_ns[0] / independent_ns(i);
-        if (!bench_round_end(o)) continue;
-        shmt_figure_add(&factor, f);
-        for (int w = 0; w < WAYS; w++) {
-            shmt_figure_add(&all[w], by[w]);
-            shmt_figure_add(&part[w], by[w] / f);
-            shmt_figure_add(&alone[w], one_ns[w] / one_ns[0]);
-        }
-    }
-    bench_show(&factor);
-    for (int w = 0; w < WAYS; w++) {
-        bench_show(&all[w]);
-        bench_show(&part[w]);
-        if (w > 0) bench_show(&alone[w]);
-    }
+    bench_rounds(o, figure, 3 * WAYS, round_of_two, &(struct two){run, i});
+    bench_show(figure, 3 * WAYS);
 }
 
 int main(int argc, char **argv) {
@@ -110,7 +105,7 @@ int main(int argc, char **argv) {
                (double)data.n_nonzeros / (double)data.n_examples, (double)data.n_nonzeros * 8 / (1 << 20));
     struct shmt_timed *run = shmt_timed_make(&data);
     measure_one(run, &o);
-    if ((shmt_measure_cores() >= 2))
+    if (shmt_measure_cores() >= 2)
         measure_two(run, shmt_independent_make(&data), &o);
     else
         bench_head("  one core: nothing to say about two workers");

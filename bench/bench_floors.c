@@ -6,38 +6,26 @@
  * line takes to the other core and back; how long it takes to wake a sleeper there. The figures of bench_epoch and
  * bench_kernels are to be seen against these. */
 #include "bench.h"
-#include "measure/floors.h"
+#include "bench/floors/floors.h"
 
-static void measure_one(struct shmt_floors *f, uint64_t bytes, const struct bench_options *o) {
-    struct shmt_figure one = {.name = "streaming, one process", .unit = "GB/s"};
-    while (one.n < o->rounds) {
-        bench_round_begin();
-        const double ns = shmt_floor_read(f, 1);
-        if (bench_round_end(o)) shmt_figure_add(&one, (double)bytes / ns);
-    }
-    bench_show(&one);
+struct ground {
+    struct shmt_floors *floors;
+    double bytes;
+};
+
+static void round_of_one(void *arg, double *x) {
+    const struct ground *g = arg;
+    x[0] = g->bytes / shmt_floor_read(g->floors, 1);
 }
 
-enum { OF_TWO = 5 };
-
-static void measure_two(struct shmt_floors *f, uint64_t bytes, const struct bench_options *o) {
-    struct shmt_figure figure[OF_TWO] = {{.name = "streaming, two processes", .unit = "GB/s"},
-                                         {.name = "independence factor, streaming", .unit = "of one"},
-                                         {.name = "independence factor, arithmetic", .unit = "of one"},
-                                         {.name = "cache line to the other core and back", .unit = "ns"},
-                                         {.name = "futex wake of the other core and back", .unit = "us"}};
-    while (figure[0].n < o->rounds) {
-        double x[OF_TWO], together_ns;
-        bench_round_begin();
-        x[1] = shmt_floor_read_factor(f, &together_ns);
-        x[0] = (double)bytes / together_ns;
-        x[2] = shmt_floor_compute_factor(f);
-        x[3] = shmt_floor_line(f);
-        x[4] = shmt_floor_wake(f) / 1e3;
-        if (!bench_round_end(o)) continue;
-        for (int i = 0; i < OF_TWO; i++) shmt_figure_add(&figure[i], x[i]);
-    }
-    for (int i = 0; i < OF_TWO; i++) bench_show(&figure[i]);
+static void round_of_two(void *arg, double *x) {
+    const struct ground *g = arg;
+    double together_ns;
+    x[1] = shmt_floor_read_factor(g->floors, &together_ns);
+    x[0] = g->bytes / together_ns;
+    x[2] = shmt_floor_compute_factor(g->floors);
+    x[3] = shmt_floor_line(g->floors);
+    x[4] = shmt_floor_wake(g->floors) / 1e3;
 }
 
 int main(int argc, char **argv) {
@@ -47,13 +35,22 @@ int main(int argc, char **argv) {
                                            .trips = o.quick ? 10 : 10000,
                                            .wakes = o.quick ? 10 : 100,
                                            .matches = 20};
-    struct shmt_floors *f = shmt_floors_make(&sizes);
-    bench_head("floors: what this machine can do, over %.0f MiB", (double)sizes.bytes / (1 << 20));
-    measure_one(f, sizes.bytes, &o);
-    if (shmt_measure_cores() >= 2)
-        measure_two(f, sizes.bytes, &o);
-    else
+    struct ground ground = {shmt_floors_make(&sizes), (double)sizes.bytes};
+    struct shmt_figure one = {.name = "streaming, one process", .unit = "GB/s"},
+                       two[] = {{.name = "streaming, two processes", .unit = "GB/s"},
+                                {.name = "independence factor, streaming", .unit = "of one"},
+                                {.name = "independence factor, arithmetic", .unit = "of one"},
+                                {.name = "cache line to the other core and back", .unit = "ns"},
+                                {.name = "futex wake of the other core and back", .unit = "us"}};
+    bench_head("floors: what this machine can do, over %.0f MiB", ground.bytes / (1 << 20));
+    bench_rounds(&o, &one, 1, round_of_one, &ground);
+    bench_show(&one, 1);
+    if (shmt_measure_cores() >= 2) {
+        bench_rounds(&o, two, 5, round_of_two, &ground);
+        bench_show(two, 5);
+    } else {
         bench_head("  one core: nothing to say about two");
+    }
     bench_show_noise();
     return 0;
 }

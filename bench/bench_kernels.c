@@ -17,17 +17,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <time.h>
 
 #include "bench.h"
+#include "bench/runs/examples.h"
 #include "data/order.h"
-#include "data/source.h"
 #include "math/logistic.h"
-#include "store/kernels.h"
-#include "store/path.h"
+#include "update/kernels.h"
+#include "update/path.h"
 
-enum { ITEM = 1024, MAX_ROUNDS = 99, SEED = 1, AHEAD = 16 /* examples whose labels are asked for early */ };
+enum { ITEM = 1024, SEED = 1, AHEAD = 16 /* examples whose labels are asked for early */ };
 
 static const uint32_t groups[] = {1, 2, 4, 8, 16, 32};
 enum { N_GROUPS = sizeof groups / sizeof *groups };
@@ -42,94 +40,40 @@ struct options {
 };
 
 struct examples {
-    struct shmt_arrays arrays;
-    uint64_t n, n_nonzeros;
+    struct shmtrain_data data; /* ids: as the option says */
+    const uint32_t *given;     /* (n_nonzeros) ids as they were given */
     uint32_t *order;
-    float *sign;     /* the labels, -1 and 1 */
-    uint32_t *given; /* (n_nonzeros) ids as they were given; arrays.id: as the option says */
 };
 
-static void give_up(const char *what) {
-    fprintf(stderr, "bench_kernels: %s\n", what);
-    exit(1);
-}
-
-/* Small pages shared with children, as the segment's are. */
-static void *shared(uint64_t bytes) {
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-    if (at == MAP_FAILED) give_up("not enough memory");
-    return at;
-}
-
-/* sysconf asks the processor, which in a virtual machine may speak of a larger one; the kernel knows better. */
-static unsigned long last_level_cache(void) {
-    unsigned long kib = 0;
-    FILE *file = fopen("/sys/devices/system/cpu/cpu0/cache/index3/size", "r");
-    if (file) {
-        if (fscanf(file, "%luK", &kib) != 1) kib = 0;
-        fclose(file);
-    }
-    return kib > 0 ? kib << 10 : 32ul << 20;
-}
-
-/* Ids become places, 0 being the most frequent feature's; by a counting sort, as api/places.c does it on a sample. */
-static void order_columns(const struct options *o, struct examples *x) {
-    uint32_t *place = calloc(o->features, sizeof *place), *next = calloc(x->n + 2, sizeof *next);
-    if (!place || !next) give_up("not enough memory");
-    for (uint64_t i = 0; i < x->n_nonzeros; i++) place[x->given[i]]++;
-    for (uint64_t i = 0; i < o->features; i++) next[x->n - place[i] + 1]++;
-    for (uint64_t c = 1; c <= x->n + 1; c++) next[c] += next[c - 1];
-    for (uint64_t i = 0; i < o->features; i++) place[i] = next[x->n - place[i]]++;
-    for (uint64_t i = 0; i < x->n_nonzeros; i++) x->arrays.id[i] = place[x->given[i]];
+/* Ids become places, 0 being the most frequent feature's; by a counting sort, as keeping/places.c does it on a sample. */
+static uint32_t *order_columns(const struct options *o, const struct shmtrain_data *data) {
+    uint32_t *place = calloc(o->features, sizeof *place), *next = calloc(data->n_examples + 2, sizeof *next);
+    uint32_t *id = shmt_measure_shared(data->n_nonzeros * sizeof *id);
+    const uint64_t n = data->n_examples;
+    if (!place || !next) bench_fail("not enough memory");
+    for (uint64_t i = 0; i < data->n_nonzeros; i++) place[data->id[i]]++;
+    for (uint64_t i = 0; i < o->features; i++) next[n - place[i] + 1]++;
+    for (uint64_t c = 1; c <= n + 1; c++) next[c] += next[c - 1];
+    for (uint64_t i = 0; i < o->features; i++) place[i] = next[n - place[i]]++;
+    for (uint64_t i = 0; i < data->n_nonzeros; i++) id[i] = place[data->id[i]];
     free(place);
     free(next);
+    return id;
 }
 
 static void make_examples(const struct options *o, struct examples *out) {
-    char name[128];
-    struct shmt_source *source = NULL;
-    struct shmt_error e = {0};
-    struct shmt_part *part = calloc(1, sizeof *part);
-    const uint64_t n = o->mbytes * 1000000 / (8 * o->nonzeros);
-    snprintf(name, sizeof name, "builtin:sparse:examples=%llu,features=%lu,nonzeros=%lu", (unsigned long long)n, o->features,
-             o->nonzeros);
-    if (!part || shmt_source_open(name, SEED, false, &source, &e) < 0) give_up(e.text);
-    if (shmt_source_count(source, &SHMT_ALL_COLUMNS, 0, 1, NULL, part) < 0) give_up(part->error.text);
-    out->n = part->n_examples;
-    out->n_nonzeros = part->n_nonzeros;
-    out->arrays = (struct shmt_arrays){.start = shared((out->n + 1) * sizeof(uint64_t)),
-                                       .id = shared(out->n_nonzeros * sizeof(uint32_t)),
-                                       .value = shared(out->n_nonzeros * sizeof(float)),
-                                       .label = shared(out->n * sizeof(float)),
-                                       .columns = SHMT_ALL_COLUMNS};
-    if (shmt_source_fill(source, 0, 1, part, &out->arrays, &e) < 0) give_up(e.text);
-    shmt_source_close(source);
-    free(part);
-    out->given = out->arrays.id;
-    if (!o->as_given) {
-        out->arrays.id = shared(out->n_nonzeros * sizeof *out->arrays.id);
-        order_columns(o, out);
-    }
-    out->sign = out->arrays.label;
-    out->order = shared(out->n * sizeof *out->order);
-    const struct shmt_order order = {.seed = SEED, .n_examples = out->n, .shuffle = o->shuffle != 0};
-    shmt_order_fill(&order, 0, 0, (uint32_t)out->n, out->order);
+    const uint64_t bytes = o->mbytes ? o->mbytes * 1000000 : 4 * shmt_measure_cache_bytes();
+    shmt_make_examples(bytes, o->features, o->nonzeros, &out->data);
+    out->given = out->data.id;
+    if (!o->as_given) out->data.id = order_columns(o, &out->data);
+    out->order = shmt_measure_shared(out->data.n_examples * sizeof *out->order);
+    const struct shmt_order order = {.seed = SEED, .n_examples = out->data.n_examples, .shuffle = o->shuffle != 0};
+    shmt_order_fill(&order, 0, 0, (uint32_t)out->data.n_examples, out->order);
 }
 
 static double floor_ns(const struct examples *x) {
-    const uint64_t bytes = x->n_nonzeros * 4;
-    const struct shmt_ranges read = {.at = {x->arrays.id, x->arrays.value}, .bytes = {bytes, bytes}};
+    const struct shmt_ranges read = shmt_ranges_of_examples(&x->data);
     return shmt_stream_ns(&read);
-}
-
-static double lines_ns(const struct examples *x, float *weight) {
-    const struct shmtrain_data data = {.size = sizeof(struct shmtrain_data),
-                                       .n_examples = x->n,
-                                       .n_nonzeros = x->n_nonzeros,
-                                       .start = x->arrays.start,
-                                       .id = x->arrays.id,
-                                       .value = x->arrays.value};
-    return shmt_lines_ns(&data, x->order, weight);
 }
 
 /* ---- the plain loop ---- */
@@ -137,13 +81,13 @@ static double lines_ns(const struct examples *x, float *weight) {
 static double plain_ns(const struct options *o, const struct examples *x, float *weight) {
     const uint64_t from = shmt_thread_ns();
     double loss = 0;
-    for (uint64_t k = 0; k < x->n; k++) {
-        const uint64_t i = x->order[k], first = x->arrays.start[i], end = x->arrays.start[i + 1];
+    for (uint64_t k = 0; k < x->data.n_examples; k++) {
+        const uint64_t i = x->order[k], first = x->data.start[i], end = x->data.start[i + 1];
         float dot = weight[o->features];
-        for (uint64_t j = first; j < end; j++) dot += weight[x->given[j]] * x->arrays.value[j];
-        const float margin = x->sign[i] * dot, step = o->rate * x->sign[i] / (1 + expf(margin));
+        for (uint64_t j = first; j < end; j++) dot += weight[x->given[j]] * x->data.value[j];
+        const float margin = x->data.label[i] * dot, step = o->rate * x->data.label[i] / (1 + expf(margin));
         loss += log1p(exp((double)-margin));
-        for (uint64_t j = first; j < end; j++) weight[x->given[j]] += step * x->arrays.value[j];
+        for (uint64_t j = first; j < end; j++) weight[x->given[j]] += step * x->data.value[j];
         weight[o->features] += step;
     }
     volatile double sink = loss;
@@ -165,10 +109,10 @@ static void slope(void *arg, uint32_t first, uint32_t n, const float *dot, float
     struct slopes *s = arg;
     float loss[SHMT_MAX_GROUP];
     const uint32_t *order = s->order + first;
-    if (first + AHEAD < s->n) __builtin_prefetch(&s->x->sign[order[AHEAD]]);
-    for (uint32_t k = 0; k < n; k++) slope_out[k] = s->x->sign[order[k]] * dot[k];
+    if (first + AHEAD < s->n) __builtin_prefetch(&s->x->data.label[order[AHEAD]]);
+    for (uint32_t k = 0; k < n; k++) slope_out[k] = s->x->data.label[order[k]] * dot[k];
     shmt_logistic_many(n, slope_out, loss);
-    for (uint32_t k = 0; k < n; k++) slope_out[k] *= s->x->sign[order[k]];
+    for (uint32_t k = 0; k < n; k++) slope_out[k] *= s->x->data.label[order[k]];
     for (uint32_t k = 0; k < n; k++) s->loss += (double)loss[k];
 }
 
@@ -179,19 +123,19 @@ static double pass_ns(const struct options *o, const struct examples *x, const s
     const struct shmt_update update = {
         .rate = o->rate, .scale = 1, .l1 = o->l1, .l2 = o->l2, .momentum = 0.9f, .beta2 = 0.999f, .epsilon = 1e-8f, .beta = 1};
     struct slopes s = {.x = x};
-    for (uint64_t at = 0; at < x->n; at += ITEM) {
+    for (uint64_t at = 0; at < x->data.n_examples; at += ITEM) {
         const struct shmtrain_csr item = {.size = sizeof(struct shmtrain_csr),
-                                          .n = (uint32_t)(x->n - at < ITEM ? x->n - at : ITEM),
+                                          .n = (uint32_t)(x->data.n_examples - at < ITEM ? x->data.n_examples - at : ITEM),
                                           .bias = 1,
-                                          .start = x->arrays.start,
-                                          .id = x->arrays.id,
-                                          .value = x->arrays.value,
+                                          .start = x->data.start,
+                                          .id = x->data.id,
+                                          .value = x->data.value,
                                           .order = x->order + at};
         s.order = item.order;
         s.n = item.n;
         kernels->each(span, &item, group, slope, &s, &update);
     }
-    *loss_out = s.loss / (double)x->n;
+    *loss_out = s.loss / (double)x->data.n_examples;
     return (double)(shmt_thread_ns() - from);
 }
 
@@ -200,35 +144,21 @@ static struct shmt_span make_span(const struct options *o) {
     const struct shmt_rule rule = {.kind = o->rule};
     const uint32_t planes = shmt_rule_planes(&rule, true);
     const bool live = o->write != SHMT_WRITE_AGGREGATE;
-    float *weight = shared(rows * sizeof *weight);
+    float *weight = shmt_measure_shared(rows * sizeof *weight);
     struct shmt_span span = {.weight = weight,
-                             .sink = live ? weight : shared(rows * sizeof(float)),
-                             .touched = live ? NULL : shared(rows / SHMT_TOUCH_FLOATS + 1),
-                             .state = live && planes > 0 ? shared(planes * rows * sizeof(float)) : NULL,
+                             .sink = live ? weight : shmt_measure_shared(rows * sizeof(float)),
+                             .touched = live ? NULL : shmt_measure_shared(rows / SHMT_TOUCH_FLOATS + 1),
+                             .state = live && planes > 0 ? shmt_measure_shared(planes * rows * sizeof(float)) : NULL,
                              .plane = rows,
                              .rows = rows,
                              .width = 1};
     if (o->write == SHMT_WRITE_LOCKED)
-        span.locks = (struct shmt_locks){.word = shared(65536 * sizeof(uint32_t)), .mask = 65535, .owner = 1};
+        span.locks = (struct shmt_locks){.word = shmt_measure_shared(65536 * sizeof(uint32_t)), .mask = 65535, .owner = 1};
     return span;
 }
 
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(const double *x, unsigned long n) {
-    double sorted[MAX_ROUNDS];
-    memcpy(sorted, x, n * sizeof *x);
-    qsort(sorted, n, sizeof *sorted, compare);
-    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
-}
-
 struct figures {
-    double floor[MAX_ROUNDS], lines[MAX_ROUNDS], plain[MAX_ROUNDS];
-    double pass[N_GROUPS][MAX_ROUNDS], of_floor[N_GROUPS][MAX_ROUNDS], of_lines[N_GROUPS][MAX_ROUNDS],
-        of_plain[N_GROUPS][MAX_ROUNDS];
+    struct shmt_figure floor, lines, plain, pass[N_GROUPS], of_floor[N_GROUPS], of_lines[N_GROUPS], of_plain[N_GROUPS];
     double loss[N_GROUPS];
 };
 
@@ -236,32 +166,36 @@ static void measure(const struct options *o, const struct examples *x, struct fi
     struct shmt_span span[N_GROUPS], plain = make_span(o);
     for (int g = 0; g < N_GROUPS; g++) span[g] = make_span(o);
     for (unsigned long round = 0; round < o->rounds; round++) {
-        f->floor[round] = floor_ns(x);
-        f->lines[round] = lines_ns(x, plain.sink);
-        f->plain[round] = plain_ns(o, x, plain.sink);
+        const double floor = floor_ns(x), lines = shmt_lines_ns(&x->data, x->order, plain.sink),
+                     first = plain_ns(o, x, plain.sink);
+        shmt_figure_add(&f->floor, floor);
+        shmt_figure_add(&f->lines, lines);
+        shmt_figure_add(&f->plain, first);
         for (int g = 0; g < N_GROUPS; g++) {
-            const double ns = f->pass[g][round] = pass_ns(o, x, &span[g], groups[g], &f->loss[g]);
-            f->of_floor[g][round] = ns / f->floor[round];
-            f->of_lines[g][round] = ns / f->lines[round];
-            f->of_plain[g][round] = ns / f->plain[round];
+            const double ns = pass_ns(o, x, &span[g], groups[g], &f->loss[g]);
+            shmt_figure_add(&f->pass[g], ns);
+            shmt_figure_add(&f->of_floor[g], ns / floor);
+            shmt_figure_add(&f->of_lines[g], ns / lines);
+            shmt_figure_add(&f->of_plain[g], ns / first);
         }
     }
 }
 
 static void run(const struct options *o, const struct examples *x) {
     struct figures *f = calloc(1, sizeof *f);
-    if (!f) give_up("not enough memory");
+    if (!f) bench_fail("not enough memory");
     measure(o, x, f);
-    const double n = (double)x->n, floor_ns = median(f->floor, o->rounds);
-    printf("%llu examples, %.1f nonzeros each, %lu features, %.0f MB, path %s\n", (unsigned long long)x->n,
-           (double)x->n_nonzeros / n, o->features, (double)x->n_nonzeros * 8e-6, shmt_cpu_name(o->cpu));
-    printf("floor     %7.1f ns/example  (%.1f GB/s)\n", floor_ns / n, (double)x->n_nonzeros * 8 / floor_ns);
-    printf("lines     %7.1f ns/example\n", median(f->lines, o->rounds) / n);
-    printf("plain     %7.1f ns/example\n", median(f->plain, o->rounds) / n);
+    const double n = (double)x->data.n_examples, nonzeros = (double)x->data.n_nonzeros,
+                 floor_ns = shmt_figure_median(&f->floor);
+    printf("%.0f examples, %.1f nonzeros each, %lu features, %.0f MB, path %s\n", n, nonzeros / n, o->features, nonzeros * 8e-6,
+           shmt_cpu_name(o->cpu));
+    printf("floor     %7.1f ns/example  (%.1f GB/s)\n", floor_ns / n, nonzeros * 8 / floor_ns);
+    printf("lines     %7.1f ns/example\n", shmt_figure_median(&f->lines) / n);
+    printf("plain     %7.1f ns/example\n", shmt_figure_median(&f->plain) / n);
     for (int g = 0; g < N_GROUPS; g++)
         printf("group %2u  %7.1f ns/example  of floor %5.2f, lines %5.2f, plain %5.2f  loss after %lu epochs %.4f\n", groups[g],
-               median(f->pass[g], o->rounds) / n, median(f->of_floor[g], o->rounds), median(f->of_lines[g], o->rounds),
-               median(f->of_plain[g], o->rounds), o->rounds, f->loss[g]);
+               shmt_figure_median(&f->pass[g]) / n, shmt_figure_median(&f->of_floor[g]), shmt_figure_median(&f->of_lines[g]),
+               shmt_figure_median(&f->of_plain[g]), o->rounds, f->loss[g]);
     free(f);
 }
 
@@ -282,10 +216,10 @@ static bool read_option(const char *text, struct options *o) {
 
 static void read_options(int n, char **text, struct options *o) {
     for (int i = 1; i < n; i++)
-        if (!read_option(text[i], o)) give_up("see the head of bench/bench_kernels.c for the options");
-    if (o->rounds < 1 || o->rounds > MAX_ROUNDS) give_up("rounds: 1 to 99");
-    if (o->nonzeros < 1) give_up("nonzeros: at least 1");
-    if (!shmt_kernels_find(o->write, o->rule, true, false)) give_up("this rule cannot be written so");
+        if (!read_option(text[i], o)) bench_fail("see the head of bench/bench_kernels.c for the options");
+    if (o->rounds < 1 || o->rounds > SHMT_MOST_ROUNDS) bench_fail("rounds: 1 to 99");
+    if (o->nonzeros < 1) bench_fail("nonzeros: at least 1");
+    if (!shmt_kernels_find(o->write, o->rule, true, false)) bench_fail("this rule cannot be written so");
 }
 
 int main(int argc, char **argv) {
@@ -298,7 +232,6 @@ int main(int argc, char **argv) {
                         .cpu = shmt_cpu_best()};
     struct examples x;
     read_options(argc, argv, &o);
-    if (o.mbytes == 0) o.mbytes = last_level_cache() * 4 / 1000000 + 1;
     make_examples(&o, &x);
     run(&o, &x);
     return 0;

@@ -6,16 +6,16 @@
  * has exactly, so the updates that were made, less the sum of all parameters, are those that were lost, whatever the library
  * counts. Each round makes two runs of each shape: one as they are made without the option, and one with it. */
 #include <shmtrain/shmtrain.h>
-#include <stdio.h>
 
-#include "base/random.h"
 #include "bench.h"
+#include "bench/runs/options.h"
+#include "base/random.h"
 
 enum { MOST_ROWS = 1 << 16, NONZEROS = 16, MOST_ITEM = 1024, EPOCHS = 4 };
 
 /* Columns of an example: one of each of 16 equal parts of the rows, drawn so that low ones are frequent. */
 struct shape {
-    const char *title, *workers, *window;
+    const char *title, *workers, *window; /* an option more, or "" */
     uint32_t rows, group, examples;
 };
 
@@ -25,17 +25,9 @@ static const struct shape SHAPES[] = {
     {"256 features", "2", "", 256, 4, 200000},
     {"65,536 features", "2", "", MOST_ROWS, 4, 200000},
     {"256 features, 8 workers", "8", "", 256, 4, 400000},
-    {"256 features, waiting for 2 us", "2", "2us", 256, 4, 20000},
-    {"256 features, 8 workers, waiting for 0.2 ms", "8", "200us", 256, 4, 4000},
+    {"256 features, waiting for 2 us", "2", " race-window=2us", 256, 4, 20000},
+    {"256 features, 8 workers, waiting for 0.2 ms", "8", " race-window=200us", 256, 4, 4000},
 };
-
-static void must(const struct shmtrain_store *store, int rc) {
-    if (rc < 0) bench_fail("%s", shmtrain_store_message(store));
-}
-
-static void set(struct shmtrain_store *store, const char *option, const char *value) {
-    must(store, shmtrain_store_set(store, option, value));
-}
 
 static void always_one(void *arg, uint32_t first, uint32_t n, const float *dot, float *slope_out) {
     (void)arg, (void)first, (void)dot;
@@ -69,43 +61,45 @@ static int count_down(shmtrain_session *s, void *arg) {
 /* In percent: by the parameters, and as reported (0 where nobody counts). */
 static double run(const struct shape *shape, const char *count, uint32_t examples, double *reported_out) {
     static float value[MOST_ROWS];
-    struct shmtrain_store *store = NULL;
     double left = (double)examples * NONZEROS * EPOCHS;
     const double made = left;
-    if (shmtrain_store_create(&store) < 0) bench_fail("no memory for a store");
-    set(store, "workers", shape->workers);
-    set(store, "mode", "hogwild");
-    set(store, "rate", "1");
-    set(store, "schedule", "constant");
-    set(store, "epochs", "4");
-    set(store, "item", "1024");
-    set(store, "count-lost", count);
-    if (shape->window[0]) set(store, "race-window", shape->window);
-    must(store, shmtrain_store_table(store, "counters", shape->rows, 1));
-    must(store, shmtrain_store_examples(store, examples));
-    must(store, shmtrain_store_run(store, count_down, (void *)shape));
-    must(store, shmtrain_store_read(store, 0, 0, shape->rows, value));
+    struct shmtrain_store *store =
+        shmt_handle_with("workers=%s mode=hogwild rate=1 schedule=constant epochs=%d item=1024 count-lost=%s%s", shape->workers,
+                         EPOCHS, count, shape->window);
+    shmt_handle_must(store, shmtrain_store_table(store, "counters", shape->rows, 1));
+    shmt_handle_must(store, shmtrain_store_examples(store, examples));
+    shmt_handle_must(store, shmtrain_store_run(store, count_down, (void *)shape));
+    shmt_handle_must(store, shmtrain_store_read(store, 0, 0, shape->rows, value));
     *reported_out = 100 * shmtrain_store_report(store)->lost_updates;
     shmtrain_store_destroy(store);
     for (uint32_t i = 0; i < shape->rows; i++) left += (double)value[i];
     return 100 * left / made;
 }
 
-static void measure(const struct shape *shape, const struct bench_options *o) {
-    struct shmt_figure plain = {.name = "by the parameters, without counting", .unit = "%"};
-    struct shmt_figure counted = {.name = "by the parameters, with count-lost", .unit = "%"};
-    struct shmt_figure reported = {.name = "as count-lost reports it", .unit = "%"};
-    const uint32_t examples = o->quick ? shape->examples / 20 : shape->examples;
-    double said;
-    bench_head("%s", shape->title);
-    for (uint32_t round = 0; round < o->rounds; round++) {
-        if (!shape->window[0]) shmt_figure_add(&plain, run(shape, "0", examples, &said));
-        shmt_figure_add(&counted, run(shape, "1", examples, &said));
-        shmt_figure_add(&reported, said);
+struct sized {
+    const struct shape *shape;
+    uint32_t examples;
+};
+
+static void round_of(void *arg, double *x) {
+    const struct sized *s = arg;
+    if (!s->shape->window[0]) {
+        x[0] = run(s->shape, "0", s->examples, &x[2]);
+        x++;
     }
-    if (!shape->window[0]) bench_show(&plain); /* runs that wait always count */
-    bench_show(&counted);
-    bench_show(&reported);
+    x[0] = run(s->shape, "1", s->examples, &x[1]);
+}
+
+static void measure(const struct shape *shape, const struct bench_options *o) {
+    struct shmt_figure figure[] = {{.name = "by the parameters, without counting", .unit = "%"},
+                                   {.name = "by the parameters, with count-lost", .unit = "%"},
+                                   {.name = "as count-lost reports it", .unit = "%"}};
+    struct sized s = {shape, o->quick ? shape->examples / 20 : shape->examples};
+    const struct bench_options any = {.quick = true, .rounds = o->rounds}; /* counts do not depend on what others do */
+    const uint32_t first = shape->window[0] ? 1 : 0;                       /* runs that wait always count */
+    bench_head("%s", shape->title);
+    bench_rounds(&any, figure + first, 3 - first, round_of, &s);
+    bench_show(figure + first, 3 - first);
 }
 
 int main(int argc, char **argv) {

@@ -23,8 +23,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "bench.h"
+#include "sync/host.h"
 
 #define PROGRAM "./shmtrain"
 #define SMALL   "builtin:sparse:examples=1000"
@@ -90,24 +90,21 @@ static void write_small_file(char *path) {
     if (fclose(file) != 0) bench_fail("%s: %s", path, strerror(errno));
 }
 
+static void round_of_time(void *path, double *x) {
+    time_one(path, "2", &x[0], &x[1]);
+    time_one(SMALL, "2", &x[2], &x[3]);
+}
+
 static void measure_time(const struct bench_options *o) {
     char path[] = "/tmp/bench_start_XXXXXX";
-    const char *const data[] = {path, SMALL};
-    struct shmt_figure figure[2][2] = {
-        {{.name = "file of 1,000 examples, by --json", .unit = "ms"}, {.name = "  from outside", .unit = "ms"}},
-        {{.name = SMALL ", by --json", .unit = "ms"}, {.name = "  from outside", .unit = "ms"}}};
+    struct shmt_figure figure[] = {{.name = "file of 1,000 examples, by --json", .unit = "ms"},
+                                   {.name = "  from outside", .unit = "ms"},
+                                   {.name = SMALL ", by --json", .unit = "ms"},
+                                   {.name = "  from outside", .unit = "ms"}};
     write_small_file(path);
-    while (figure[0][0].n < o->rounds) {
-        double ms[2][2];
-        bench_round_begin();
-        for (int d = 0; d < 2; d++) time_one(data[d], "2", &ms[d][0], &ms[d][1]);
-        if (!bench_round_end(o)) continue;
-        for (int d = 0; d < 2; d++)
-            for (int k = 0; k < 2; k++) shmt_figure_add(&figure[d][k], ms[d][k]);
-    }
+    bench_rounds(o, figure, 4, round_of_time, path);
     unlink(path);
-    for (int d = 0; d < 2; d++)
-        for (int k = 0; k < 2; k++) bench_show(&figure[d][k]);
+    bench_show(figure, 4);
 }
 
 /* ---- many workers ---- */
@@ -131,40 +128,37 @@ static double time_forks(uint32_t n) {
     return ms;
 }
 
-static double time_run_of(const char *workers) {
+static double time_run_of(uint32_t n) {
+    char workers[16];
+    snprintf(workers, sizeof workers, "%u", n);
     const char *const argument[] = {PROGRAM, "-q", "-w", workers, "-e", "1", SMALL, NULL};
     const uint64_t from = shmt_now_ns();
     end_well(start(argument, NULL), 0);
     return (double)(shmt_now_ns() - from) / 1e6;
 }
 
-static void measure_many(const struct bench_options *o) {
-    enum { SIZES = 3 };
-    const uint32_t n[SIZES] = {o->quick ? 16 : 256, o->quick ? 32 : 1024, o->quick ? 64 : 2048};
-    char name[SIZES][2][64], workers[SIZES][16];
-    struct shmt_figure figure[SIZES][2] = {0};
+enum { SIZES = 3 };
+
+static void round_of_many(void *arg, double *x) {
+    const uint32_t *n = arg;
     for (int i = 0; i < SIZES; i++) {
-        snprintf(workers[i], sizeof workers[i], "%u", n[i]);
-        snprintf(name[i][0], sizeof name[i][0], "%u workers, one epoch, each", n[i]);
-        snprintf(name[i][1], sizeof name[i][1], "  over as many forks");
-        figure[i][0] = (struct shmt_figure){.name = name[i][0], .unit = "ms"};
-        figure[i][1] = (struct shmt_figure){.name = name[i][1], .unit = "x"};
+        const double forks_ms = time_forks(n[i]), run_ms = time_run_of(n[i]);
+        *x++ = run_ms / n[i];
+        *x++ = run_ms / forks_ms;
     }
-    while (figure[0][0].n < o->rounds) {
-        double run_ms[SIZES], forks_ms[SIZES];
-        bench_round_begin();
-        for (int i = 0; i < SIZES; i++) {
-            forks_ms[i] = time_forks(n[i]);
-            run_ms[i] = time_run_of(workers[i]);
-        }
-        if (!bench_round_end(o)) continue;
-        for (int i = 0; i < SIZES; i++) {
-            shmt_figure_add(&figure[i][0], run_ms[i] / n[i]);
-            shmt_figure_add(&figure[i][1], run_ms[i] / forks_ms[i]);
-        }
+}
+
+static void measure_many(const struct bench_options *o) {
+    uint32_t n[SIZES] = {o->quick ? 16 : 256, o->quick ? 32 : 1024, o->quick ? 64 : 2048};
+    char name[SIZES][64];
+    struct shmt_figure figure[2 * SIZES];
+    for (int i = 0; i < SIZES; i++) {
+        snprintf(name[i], sizeof name[i], "%u workers, one epoch, each", n[i]);
+        figure[2 * i] = (struct shmt_figure){.name = name[i], .unit = "ms"};
+        figure[2 * i + 1] = (struct shmt_figure){.name = "  over as many forks", .unit = "x"};
     }
-    for (int i = 0; i < SIZES; i++)
-        for (int k = 0; k < 2; k++) bench_show(&figure[i][k]);
+    bench_rounds(o, figure, 2 * SIZES, round_of_many, n);
+    bench_show(figure, 2 * SIZES);
 }
 
 /* ---- memory ---- */
@@ -213,20 +207,22 @@ static double memory_of(const char *mode, uint32_t workers) {
     return (double)before / 1024;
 }
 
+static void round_of_memory(void *arg, double *x) {
+    (void)arg;
+    x[0] = memory_of("async", 2);
+    x[1] = (memory_of("async", MOST_WORKERS) - x[0]) / (MOST_WORKERS - 2);
+    const double two = memory_of("sync", 2);
+    x[2] = (memory_of("sync", MOST_WORKERS) - two) / (MOST_WORKERS - 2);
+}
+
 static void measure_memory(const struct bench_options *o) {
-    struct shmt_figure few = {.name = "async, 2 workers in all", .unit = "MiB"},
-                       async = {.name = "one more worker, async", .unit = "MiB"},
-                       sync = {.name = "one more worker, sync", .unit = "MiB"};
-    const uint32_t rounds = o->rounds < 5 ? o->rounds : 5; /* memory does not depend on what others do */
-    for (uint32_t i = 0; i < rounds; i++) {
-        const double two = memory_of("async", 2), sync_two = memory_of("sync", 2);
-        shmt_figure_add(&few, two);
-        shmt_figure_add(&async, (memory_of("async", MOST_WORKERS) - two) / (MOST_WORKERS - 2));
-        shmt_figure_add(&sync, (memory_of("sync", MOST_WORKERS) - sync_two) / (MOST_WORKERS - 2));
-    }
-    bench_show(&few);
-    bench_show(&async);
-    bench_show(&sync);
+    struct shmt_figure figure[] = {{.name = "async, 2 workers in all", .unit = "MiB"},
+                                   {.name = "one more worker, async", .unit = "MiB"},
+                                   {.name = "one more worker, sync", .unit = "MiB"}};
+    /* Memory does not depend on what others do: all rounds count. */
+    const struct bench_options few = {.quick = true, .rounds = o->rounds < 5 ? o->rounds : 5};
+    bench_rounds(&few, figure, 3, round_of_memory, NULL);
+    bench_show(figure, 3);
 }
 
 int main(int argc, char **argv) {

@@ -11,17 +11,16 @@
  *
  * Beside that stand the lines that must move, counted on the data, and what they would cost at the price of a line that is
  * measured in the same round (docs/performance.md has the formula): the share that is left when nothing else is lost. */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/atomic.h"
-#include "base/clock.h"
 #include "bench.h"
-#include "measure/examples.h"
-#include "store/span.h"
-#include "measure/training.h"
+#include "bench/runs/examples.h"
+#include "bench/runs/training.h"
+#include "base/atomic.h"
+#include "sync/host.h"
+#include "update/span.h"
 
 enum { EPOCHS = 4, FEATURES = 47236, NONZEROS = 74, DENSE_FEATURES = 784, SIZES = 5, BATCHES_COUNTED = 8 };
 static const uint32_t sizes[SIZES] = {64, 256, 1024, 4096, 16384};
@@ -113,29 +112,37 @@ struct contest {
     const struct shmtrain_data *data;
     struct shmt_timed *run;
     struct shmt_independent *independent;
+    struct lines *lines;
+    uint32_t batch;
+    double moving; /* lines that each worker must get, per batch */
 };
 
-struct times {
-    double one_ns, two_ns, apart_ns; /* of an epoch of all of the data */
-};
+enum { SPEEDUP, OF_APART, ALLOWED, MOVED, LINE, ONE, APART, FIGURES };
 
-static void measure_times(struct contest *c, const char *batch, struct times *out) {
+/* What is left of the speed of the two who share nothing when a batch takes as much longer as its lines need: `ALLOWED`. */
+static void round_of_size(void *arg, double *x) {
+    const struct contest *c = arg;
+    const double examples = (double)c->data->n_examples;
+    char batch[16];
+    snprintf(batch, sizeof batch, "%u", c->batch);
     struct shmt_timed_how how = {
-        .model = c->model, .mode = "sync", .batch = batch, .group = SHMTRAIN_MODEL_GROUP, .epochs = EPOCHS};
-    how.workers = "2";
+        .model = c->model, .workers = "2", .mode = "sync", .batch = batch, .group = SHMTRAIN_MODEL_GROUP, .epochs = EPOCHS};
     shmt_timed_train(c->run, &how);
-    out->two_ns = c->run->epoch_ns;
+    const double two_ns = c->run->epoch_ns;
     how.workers = "1";
     shmt_independent_train(c->independent, &how);
-    out->apart_ns = (c->independent->half[0]->epoch_ns + c->independent->half[1]->epoch_ns) / 2;
+    const double apart_ns = (c->independent->half[0]->epoch_ns + c->independent->half[1]->epoch_ns) / 2;
     shmt_timed_train(c->run, &how);
-    out->one_ns = c->run->epoch_ns;
-}
-
-/* What is left of the speed of the two who share nothing when a batch takes as much longer as its lines need. */
-static double predicted(const struct contest *c, const struct times *t, double lines, double line_ns, uint32_t batch) {
-    const double batch_ns = t->apart_ns * batch / (double)c->data->n_examples;
-    return batch_ns / (batch_ns + lines * line_ns);
+    const double one_ns = c->run->epoch_ns, batch_ns = apart_ns * c->batch / examples;
+    c->lines->meeting = (struct shmt_meeting){0};
+    shmt_helpers_run(2, lines_body, c->lines);
+    x[SPEEDUP] = one_ns / two_ns;
+    x[OF_APART] = apart_ns / two_ns;
+    x[ALLOWED] = batch_ns / (batch_ns + c->moving * c->lines->ns);
+    x[MOVED] = c->moving;
+    x[LINE] = c->lines->ns;
+    x[ONE] = one_ns / examples;
+    x[APART] = one_ns / apart_ns;
 }
 
 /* What a size of batch came to: two workers as a multiple of one; as much as the lines allow; those who share nothing. */
@@ -143,38 +150,21 @@ struct outcome {
     double speedup, allowed, apart;
 };
 
-static void measure_size(struct contest *c, uint32_t batch, struct lines *l, const struct bench_options *o,
-                         struct outcome *out) {
-    char name[48], text[16];
-    snprintf(text, sizeof text, "%u", batch);
-    snprintf(name, sizeof name, "batch %u: two workers of one store", batch);
-    struct shmt_figure speedup = {.name = name, .unit = "of one"},
-                       of = {.name = "  of two that share nothing", .unit = "of it"},
-                       allowed = {.name = "  of the same, as the lines would have it", .unit = "of it"},
-                       moved = {.name = "  lines that each worker must get, per batch", .unit = "lines"},
-                       line = {.name = "  such a line, to read and to write again", .unit = "ns"},
-                       one = {.name = "  one worker", .unit = "ns/example"}, apart = {.name = "two that share nothing"};
-    const double lines = moving_lines(c->data, batch);
-    while (of.n < o->rounds) {
-        struct times t;
-        bench_round_begin();
-        measure_times(c, text, &t);
-        l->meeting = (struct shmt_meeting){0};
-        shmt_helpers_run(2, lines_body, l);
-        if (!bench_round_end(o)) continue;
-        shmt_figure_add(&speedup, t.one_ns / t.two_ns);
-        shmt_figure_add(&of, t.apart_ns / t.two_ns);
-        shmt_figure_add(&allowed, predicted(c, &t, lines, l->ns, batch));
-        shmt_figure_add(&apart, t.one_ns / t.apart_ns);
-        shmt_figure_add(&one, t.one_ns / (double)c->data->n_examples);
-        shmt_figure_add(&moved, lines);
-        shmt_figure_add(&line, l->ns);
-    }
-    const struct shmt_figure *const shown[] = {&speedup, &of, &allowed, &moved, &line, &one};
-    for (uint32_t i = 0; i < sizeof shown / sizeof *shown; i++) bench_show(shown[i]);
-    *out = (struct outcome){.speedup = shmt_figure_median(&speedup),
-                            .apart = shmt_figure_median(&apart),
-                            .allowed = shmt_figure_median(&apart) * shmt_figure_median(&allowed)};
+static void measure_size(struct contest *c, const struct bench_options *o, struct outcome *out) {
+    char name[48];
+    snprintf(name, sizeof name, "batch %u: two workers of one store", c->batch);
+    struct shmt_figure f[FIGURES] = {[SPEEDUP] = {.name = name, .unit = "of one"},
+                                     [OF_APART] = {.name = "  of two that share nothing", .unit = "of it"},
+                                     [ALLOWED] = {.name = "  of the same, as the lines would have it", .unit = "of it"},
+                                     [MOVED] = {.name = "  lines that each worker must get, per batch", .unit = "lines"},
+                                     [LINE] = {.name = "  such a line, to read and to write again", .unit = "ns"},
+                                     [ONE] = {.name = "  one worker", .unit = "ns/example"}};
+    c->moving = moving_lines(c->data, c->batch);
+    bench_rounds(o, f, FIGURES, round_of_size, c);
+    bench_show(f, APART);
+    *out = (struct outcome){.speedup = shmt_figure_median(&f[SPEEDUP]),
+                            .apart = shmt_figure_median(&f[APART]),
+                            .allowed = shmt_figure_median(&f[APART]) * shmt_figure_median(&f[ALLOWED])};
 }
 
 /* From 0 to 2 workers' worth: what was reached, up to what the lines allow, up to those who share nothing. */
@@ -202,10 +192,16 @@ static void measure(const char *model, const struct shmtrain_data *all, const st
     if (n == 0) bench_fail("too few examples");
     const uint64_t twice = 2 * (uint64_t)sizes[n - 1];
     const struct shmtrain_data part = shmt_part_of_examples(all, 0, all->n_examples / twice * twice), *const data = &part;
-    struct contest c = {.model = model, .data = data, .run = shmt_timed_make(data), .independent = shmt_independent_make(data)};
-    struct lines *l = shmt_measure_shared(sizeof *l);
+    struct contest c = {.model = model,
+                        .data = data,
+                        .run = shmt_timed_make(data),
+                        .independent = shmt_independent_make(data),
+                        .lines = shmt_measure_shared(sizeof *c.lines)};
     struct outcome outcome[SIZES];
-    for (int i = 0; i < n; i++) measure_size(&c, sizes[i], l, o, &outcome[i]);
+    for (int i = 0; i < n; i++) {
+        c.batch = sizes[i];
+        measure_size(&c, o, &outcome[i]);
+    }
     bench_head("  speed-up over one worker by batch, 0 to 2: # reached, + as the lines allow, . two that share nothing");
     for (int i = 0; i < n; i++) plot(sizes[i], &outcome[i]);
 }
@@ -213,7 +209,7 @@ static void measure(const char *model, const struct shmtrain_data *all, const st
 int main(int argc, char **argv) {
     const struct bench_options o = bench_options_read(argc, argv, 15);
     struct shmtrain_data data;
-    if (!(shmt_measure_cores() >= 2)) {
+    if (shmt_measure_cores() < 2) {
         bench_head("sync: one core, and nothing to say about two workers");
         return 0;
     }

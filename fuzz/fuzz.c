@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "data/number.h"
+#include "files/number.h"
 
 /* Before anything else runs. A large quarantine makes every buffer of a reader new pages; 4 MiB are some hundred inputs. */
 const char *__asan_default_options(void);

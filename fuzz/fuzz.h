@@ -3,15 +3,14 @@
  *
  * Each is linked twice over: in a build with --enable-fuzzers with libFuzzer, which makes the bytes up; in all others with
  * replay.c, which takes them from the corpus, as a test of `make check`. docs/fuzzing.md says how to run them. */
-#ifndef SHMT_FUZZ_H
-#define SHMT_FUZZ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
-#include "data/row.h"
+#include "files/row.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n);
 
@@ -57,7 +56,5 @@ void fuzz_file_write(struct fuzz_file *file, const void *bytes, size_t n);
 /* Decides as the C library does, whatever the locale. */
 float fuzz_float(const char *text, size_t n);
 
-/* The length of the number at the beginning of `text`, as data/number.h says what a number is; 0: there is none. */
+/* The length of the number at the beginning of `text`, as files/number.h says what a number is; 0: there is none. */
 size_t fuzz_number_length(const char *text);
-
-#endif

@@ -1,4 +1,4 @@
-/* train/checkpoint.h: checkpoints, and all that is in them; and what shmtrain inspect says of the same files.
+/* keeping/checkpoint.h: checkpoints, and all that is in them; and what shmtrain inspect says of the same files.
  *
  * An input's first byte says how: as the bytes of a file (bit 0); or as a header, up to the first 0 byte, and data: the target
  * puts the header's length before it, and makes the seal right, so that what lies behind it is reached (bit 1: or not). */
@@ -12,8 +12,8 @@
 #include "fuzz.h"
 #include "../tests/seal_help.h"
 #include "models.h"
-#include "train/checkpoint_priv.h"
-#include "train/model_read.h"
+#include "keeping/checkpoint_priv.h"
+#include "files/model_read.h"
 
 static const char *make_file(const uint8_t *bytes, size_t n) {
     static struct fuzz_file file;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "data/csv.h"
-#include "data/csv_wish.h"
+#include "files/csv_wish.h"
 #include "fuzz.h"
 #include "sources.h"
 

@@ -10,7 +10,7 @@
 
 #include <shmtrain/store.h>
 
-#include "api/manifest.h"
+#include "naming/manifest.h"
 #include "api/store_priv.h"
 #include "backends/shm/shm.h"
 #include "backends/shm/shm_priv.h"
@@ -62,7 +62,7 @@ static void *play_chief(void *arg) {
     if (in) nap(WORKS_US);
     if (c->dies) fuzz_store_die(); /* the guest sees that within a tenth of a second */
     if (!c->dies) store_release(&c->store->control->abort, SHMT_TEAM_KILLED); /* as in the supervisor */
-    SHMT_BACKEND_SHM.rouse(c->store);
+    SHMT_BACKEND_SHM.store->wake(c->store);
     if (!c->dies) fuzz_store_die(); /* so that nobody waits for a verdict */
     return NULL;
 }
@@ -96,6 +96,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
     if (shmt_manifest_read(fuzz_store_fd(), "copy", &manifest, &spec, NULL) < 0) return -1;
     if (shmt_shm_attach(&spec, fuzz_store_fd(), SHMT_ATTACH_NAMED, &c.store, NULL) < 0) return -1;
     join(&c);
-    SHMT_BACKEND_SHM.destroy(c.store);
+    SHMT_BACKEND_SHM.store->destroy(c.store);
     return 0;
 }

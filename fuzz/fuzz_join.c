@@ -4,24 +4,19 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <shmtrain/shmtrain.h>
 
-#include "api/guest_data.h"
+#include "naming/guest_data.h"
 #include "api/store_priv.h"
 #include "fuzz.h"
 #include "stores.h"
+#include "sync/host.h"
 
 #define MOST_EPOCHS 10000 /* of a report that is written out; the rest is the same, and slow */
 
 /* Nobody waits here: the naps are for a maker that goes on meanwhile. */
-int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left);
-int __wrap_nanosleep(const struct timespec *wanted, struct timespec *left) {
-    (void)wanted;
-    (void)left;
-    return 0;
-}
+static void sleep_until(uint64_t at_ns) { (void)at_ns; }
 
 static void read_tables(struct shmtrain_store *store) {
     uint64_t rows, width;
@@ -67,14 +62,14 @@ static double sum_of(const struct shmtrain_data *d) {
 
 static void visit(struct shmtrain_store *store) {
     struct shmt_guest_data data = {0};
-    int status = shmt_visit_begin(store, fuzz_store_name, true);
-    if (status == 0) status = shmt_guest_data_open(&data, store);
+    int status = shmt_visit_begin(&store->run, fuzz_store_name, true);
+    if (status == 0) status = shmt_guest_data_open(&data, &store->run);
     if (status == 0) {
         volatile double sum = sum_of(&data.train) + (data.valid.label ? sum_of(&data.valid) : 0);
         (void)sum;
-        FUZZ_CHECK(store->job.model != NULL);
+        FUZZ_CHECK(store->run.job.model != NULL);
     } else {
-        fuzz_check_error(status, &store->error);
+        fuzz_check_error(status, &store->call.error);
     }
     shmt_guest_data_close(&data);
 }
@@ -82,7 +77,11 @@ static void visit(struct shmtrain_store *store) {
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
     struct fuzz_input in = {bytes, n};
     struct shmtrain_store *store;
+    static struct shmt_host_ops host;
     const uint8_t how = fuzz_u8(&in);
+    host = SHMT_HOST_MACHINE;
+    host.sleep_until = sleep_until;
+    shmt_host_use(&host);
     fuzz_store_put(how & 7, (how & 8) == 0, (how & 0x30) != 0x30, &in);
     FUZZ_CHECK(shmtrain_store_create(&store) == 0);
     if (how & 0x40)

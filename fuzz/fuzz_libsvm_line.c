@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "data/libsvm_line.h"
+#include "files/libsvm_line.h"
 #include "fuzz.h"
 
 /* ---- the same by the plainest means ---- */

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/vitals.h"
+#include "doctor/vitals.h"
 #include "fuzz.h"
 #include "segment/budget.h"
 #include "topo/cgroup.h"

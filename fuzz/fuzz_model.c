@@ -1,9 +1,9 @@
-/* train/model_read: model files of both kinds, their notes and all of their tensors. */
+/* files/model_read: model files of both kinds, their notes and all of their tensors. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "models.h"
-#include "train/model_read.h"
+#include "files/model_read.h"
 
 /* Shapes are bounded by the file's size. */
 static void read_tensors(const struct shmt_model_in *in) {

@@ -1,8 +1,8 @@
-/* data/number: each number in a text, against strtof and another reading of the grammar, to the last bit. */
+/* files/number: each number in a text, against strtof and another reading of the grammar, to the last bit. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/number_in_line.h"
+#include "files/number_in_line.h"
 #include "fuzz.h"
 
 typedef const char *reader(const char *text, locale_t c_locale, float *out);

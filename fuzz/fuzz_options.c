@@ -3,9 +3,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "api/options.h"
-#include "api/slow.h"
-#include "api/split.h"
+#include "configuration/options.h"
+#include "configuration/slow.h"
 #include "consistency/mode.h"
 #include "fuzz.h"
 #include "segment/named.h"
@@ -57,7 +56,7 @@ static void check_texts(const char *value) {
     struct shmt_error e = {0};
     check_mode(value);
     check_slow(value);
-    (void)shmt_split_share(value, &share);
+    (void)shmt_valid_share(value, &share);
     if (shmt_config_staleness(value, &clocks)) FUZZ_CHECK(clocks <= SHMT_STALENESS_INF);
     if (shmt_named_check(value, &e) == 0)
         FUZZ_CHECK(strlen(value) < SHMT_NAME_BYTES && !strchr(value, '/'));

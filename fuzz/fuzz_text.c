@@ -1,5 +1,5 @@
 /* Text files as runs read them: whatever they are (LIBSVM text, or any other that data/source.h finds out), in parts, with and
- * without stages, in both layouts. */
+ * without buffers, in both layouts. */
 #include <sys/prctl.h>
 
 #include "fuzz.h"
@@ -12,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
     struct shmt_error e = {0};
     const uint8_t how = fuzz_u8(&in);
     const enum fuzz_columns columns = how >> 3 & 3;
-    (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* stages would be whole huge pages, cleared for each input */
+    (void)prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0); /* buffers would be whole huge pages, cleared for each input */
     fuzz_file_write(&file, in.at, in.left);
     const int status = shmt_source_open(file.path, 1, 0, &source, &e);
     if (status == 0)

@@ -21,7 +21,7 @@ static bool has_class(const struct shmt_trained *t, float label) {
 static int take(void *arg, uint64_t example, float label, const float *output, uint32_t n_outputs) {
     struct handed_out *h = arg;
     float sum = 0;
-    FUZZ_CHECK(example == h->n && n_outputs >= 1 && has_class(&h->store->trained, label));
+    FUZZ_CHECK(example == h->n && n_outputs >= 1 && has_class(&h->store->params.trained, label));
     for (uint32_t k = 0; k < n_outputs; k++) sum += output[k];
     h->sum = sum; /* so that all of it is read */
     h->n++;

@@ -1,6 +1,5 @@
 /* For targets that load models: scores lines with what was loaded, as shmtrain predict does. */
-#ifndef SHMT_FUZZ_SCORING_H
-#define SHMT_FUZZ_SCORING_H
+#pragma once
 
 #include <shmtrain/store.h>
 
@@ -8,5 +7,3 @@
 
 /* `lines` is LIBSVM text. Checks that each example is handed out in its turn, with a label of the model's. */
 void fuzz_score(struct shmtrain_store *store, struct fuzz_file *lines, int probabilities);
-
-#endif

@@ -7,7 +7,7 @@
 
 #include "data/flow.h"
 #include "data/ids_join.h"
-#include "data/stage.h"
+#include "data/row_buffer.h"
 #include "fuzz.h"
 
 #define MOST_ELEMENTS 100000 /* of the dense layout */
@@ -23,33 +23,33 @@ struct counted {
 
 static const _Atomic uint32_t NO_STOP = 0;
 
-static void count_parts(const struct shmt_source *source, const struct shmt_columns *columns, struct shmt_stage *stage,
+static void count_parts(const struct shmt_source *source, const struct shmt_columns *columns, struct shmt_row_buffer *buffer,
                         struct counted *out) {
     out->part = calloc(out->n_parts, sizeof *out->part);
     FUZZ_CHECK(out->part);
     for (uint32_t i = 0; i < out->n_parts; i++) {
-        const int status = shmt_source_count(source, columns, i, out->n_parts, stage, &out->part[i]);
+        const int status = shmt_source_count(source, columns, i, out->n_parts, buffer, &out->part[i]);
         FUZZ_CHECK(status == out->part[i].error.status);
     }
 }
 
-static void count_flow(const struct shmt_source *source, const struct shmt_columns *columns, struct shmt_stage *stage,
+static void count_flow(const struct shmt_source *source, const struct shmt_columns *columns, struct shmt_row_buffer *buffer,
                        struct counted *out) {
     struct shmt_flow *flow;
     FUZZ_CHECK(shmt_flow_open(source, &NO_STOP, &flow, NULL) == 0);
     int more;
-    while ((more = shmt_flow_count(flow, columns, stage, NULL)) > 0) continue;
+    while ((more = shmt_flow_count(flow, columns, buffer, NULL)) > 0) continue;
     FUZZ_CHECK(more == 0 && shmt_flow_take_parts(flow, &out->part, &out->n_parts, NULL) == 0);
     shmt_flow_close(flow);
 }
 
 static struct counted count(const struct shmt_source *source, uint32_t n_parts, const struct shmt_columns *columns,
-                            struct shmt_stage *stage) {
+                            struct shmt_row_buffer *buffer) {
     struct counted out = {.n_parts = n_parts};
     if (shmt_source_flows(source))
-        count_flow(source, columns, stage, &out);
+        count_flow(source, columns, buffer, &out);
     else
-        count_parts(source, columns, stage, &out);
+        count_parts(source, columns, buffer, &out);
     for (uint32_t i = 0; i < out.n_parts; i++)
         if (out.part[i].error.status != 0) fuzz_check_error(out.part[i].error.status, &out.part[i].error);
     out.status = shmt_parts_total(source, out.part, out.n_parts, &out.totals, &out.error);
@@ -146,22 +146,22 @@ static void check_dense(const struct shmt_arrays *dense, const struct shmt_array
     FUZZ_CHECK(nonzeros == expected);
 }
 
-/* The stage's rows under `columns`. */
-static void check_stage(const struct shmt_stage *stage, const struct counted *staged, const struct counted *counted,
-                        const struct shmt_arrays *filled) {
-    const uint32_t n = staged->n_parts;
-    struct shmt_arrays from_stage = make_sparse(&counted->totals, &filled->columns);
+/* The buffer's rows under `columns`. */
+static void check_buffer(const struct shmt_row_buffer *buffer, const struct counted *buffered, const struct counted *counted,
+                         const struct shmt_arrays *filled) {
+    const uint32_t n = buffered->n_parts;
+    struct shmt_arrays from_buffer = make_sparse(&counted->totals, &filled->columns);
     struct shmt_part *part = get(n, sizeof *part);
     FUZZ_CHECK(n == counted->n_parts);
-    memcpy(part, staged->part, n * sizeof *part);
+    memcpy(part, buffered->part, n * sizeof *part);
     for (uint32_t i = 0; i < n; i++) {
-        FUZZ_CHECK(shmt_stage_recount(stage, &filled->columns, &part[i], NULL) == 0);
+        FUZZ_CHECK(shmt_row_buffer_recount(buffer, &filled->columns, &part[i], NULL) == 0);
         FUZZ_CHECK(part[i].n_nonzeros == counted->part[i].n_nonzeros && part[i].all_ones == counted->part[i].all_ones);
     }
-    for (uint32_t i = 0; i < n; i++) FUZZ_CHECK(shmt_stage_fill(stage, part, i, n, &from_stage, NULL) == 0);
-    check_arrays_same(filled, &from_stage, &counted->totals);
+    for (uint32_t i = 0; i < n; i++) FUZZ_CHECK(shmt_row_buffer_fill(buffer, part, i, n, &from_buffer, NULL) == 0);
+    check_arrays_same(filled, &from_buffer, &counted->totals);
     free(part);
-    drop(&from_stage);
+    drop(&from_buffer);
 }
 
 /* ---- columns ---- */
@@ -169,12 +169,12 @@ static void check_stage(const struct shmt_stage *stage, const struct counted *st
 static bool is_far(const struct shmt_totals *t) { return t->min_id <= t->max_id && t->max_id >= UINT32_MAX - 1; }
 
 static struct shmt_columns choose(const struct shmt_source *source, const struct shmt_totals *t, enum fuzz_columns how,
-                                  uint32_t number, struct shmt_stage *stage, struct shmt_ids *ids) {
-    const bool can_list = shmt_source_stages(source) && !stage->ids.failed;
+                                  uint32_t number, struct shmt_row_buffer *buffer, struct shmt_ids *ids) {
+    const bool can_list = shmt_source_fills_buffers(source) && !buffer->ids.failed;
     if (how == FUZZ_COLUMNS_HASHED) return (struct shmt_columns){.hash_bits = number, .n_features = (uint32_t)1 << number};
     if (how == FUZZ_COLUMNS_RANGE) return (struct shmt_columns){.base = 1, .n_features = number};
     if (can_list && (how == FUZZ_COLUMNS_LIST || is_far(t))) {
-        FUZZ_CHECK(shmt_ids_join(&stage->ids, 1, "it", ids, NULL) == 0);
+        FUZZ_CHECK(shmt_ids_join(&buffer->ids, 1, "it", ids, NULL) == 0);
         return (struct shmt_columns){.ids = ids, .n_features = ids->n};
     }
     if (t->min_id > t->max_id || is_far(t)) return (struct shmt_columns){.base = 0};
@@ -193,13 +193,13 @@ static void check_complete(const struct counted *all, const struct counted *want
 
 /* ---- all ---- */
 
-static void fill_all(const struct shmt_source *source, struct counted *counted, const struct shmt_stage *stage,
-                     const struct counted *staged, const struct shmt_columns *columns, bool any_order) {
+static void fill_all(const struct shmt_source *source, struct counted *counted, const struct shmt_row_buffer *buffer,
+                     const struct counted *buffered, const struct shmt_columns *columns, bool any_order) {
     const struct shmt_totals *t = &counted->totals;
     struct shmt_arrays sparse = make_sparse(t, columns);
     fill(source, counted, &sparse);
     check_rows(&sparse, t, any_order);
-    if (!stage->given_up && shmt_source_stages(source)) check_stage(stage, staged, counted, &sparse);
+    if (!buffer->given_up && shmt_source_fills_buffers(source)) check_buffer(buffer, buffered, counted, &sparse);
     if (t->n_examples * columns->n_features <= MOST_ELEMENTS) {
         struct shmt_arrays dense = make_dense(t, columns);
         fill(source, counted, &dense);
@@ -212,25 +212,25 @@ static void fill_all(const struct shmt_source *source, struct counted *counted, 
 static struct fuzz_summary read_counted(const struct shmt_source *source, uint32_t n_parts, enum fuzz_columns how,
                                         uint32_t number, bool any_order) {
     static const struct shmt_columns ALL = SHMT_ALL_COLUMNS;
-    struct shmt_stage stage = {.most_bytes = (uint64_t)1 << 30, .gathers = how <= FUZZ_COLUMNS_LIST};
+    struct shmt_row_buffer buffer = {.most_bytes = (uint64_t)1 << 30, .gathers = how <= FUZZ_COLUMNS_LIST};
     struct shmt_ids ids = {0};
-    struct counted one = count(source, 1, &ALL, NULL), several = count(source, n_parts, &ALL, &stage), wanted = {0};
+    struct counted one = count(source, 1, &ALL, NULL), several = count(source, n_parts, &ALL, &buffer), wanted = {0};
     struct fuzz_summary found = {.status = one.status};
     check_same(&one, &several, shmt_source_has_any_ids(source));
     if (one.status == 0) {
-        const struct shmt_columns columns = choose(source, &one.totals, how, number, &stage, &ids);
+        const struct shmt_columns columns = choose(source, &one.totals, how, number, &buffer, &ids);
         const struct shmt_totals *t = &one.totals;
         found = (struct fuzz_summary){t->n_examples, t->n_nonzeros, t->min_id, t->max_id, t->mean_square, 0, 0};
         wanted = count(source, n_parts, &columns, NULL);
         check_complete(&one, &wanted, &columns);
-        fill_all(source, &wanted, &stage, &several, &columns, any_order);
+        fill_all(source, &wanted, &buffer, &several, &columns, any_order);
     }
     free(one.part);
     free(several.part);
     free(wanted.part);
     shmt_ids_free(&ids);
-    shmt_ids_free(&stage.ids);
-    shmt_stage_free(&stage);
+    shmt_ids_free(&buffer.ids);
+    shmt_row_buffer_free(&buffer);
     return found;
 }
 

@@ -1,6 +1,5 @@
 /* For targets of sources (data/source.h): reads one as a run does, and checks what a run relies on. */
-#ifndef SHMT_FUZZ_SOURCES_H
-#define SHMT_FUZZ_SOURCES_H
+#pragma once
 
 #include "data/source.h"
 
@@ -12,7 +11,7 @@ enum fuzz_columns {
     FUZZ_COLUMNS_RANGE   /* `number` of them, from 1 on */
 };
 
-/* Counts all of it in n_parts, with and without stages, then fills it in, in both layouts where the dense one is small. All of
+/* Counts all of it in n_parts, with and without buffers, then fills it in, in both layouts where the dense one is small. All of
  * that must agree, and columns be those that were asked for. Closes the source. `any_order`: columns within an example
  * need not ascend, nor be distinct. */
 void fuzz_read_source(struct shmt_source *source, uint32_t n_parts, enum fuzz_columns how, uint32_t number, bool any_order);
@@ -27,5 +26,3 @@ struct fuzz_summary {
 
 /* Opens a source by name, and reads it so, with 1 part. */
 void fuzz_read_file(const char *name, struct fuzz_summary *out);
-
-#endif

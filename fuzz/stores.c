@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "api/manifest.h"
+#include "naming/manifest.h"
 #include "api/store_priv.h"
 #include "backends/shm/layout.h"
 #include "segment/named.h"
@@ -125,7 +125,7 @@ static void find_places(uint32_t run) {
     struct shmt_manifest m;
     struct shmt_spec spec;
     memcpy(&m, content[run][0].bytes + SHMT_SEGMENT_HEADER_BYTES + offsetof(struct shmt_head, manifest), sizeof m);
-    shmt_manifest_spec(&m, &spec);
+    FUZZ_CHECK(!shmt_manifest_spec(&m, &spec));
     FUZZ_CHECK(shmt_shm_layout_plan(&spec, &layout, NULL) == 0);
 }
 
@@ -182,18 +182,18 @@ static struct place place_of(uint8_t where) {
         case 4:
             return (struct place){0, 0, 64};
         case 5:
-            return (struct place){0, HEAD + l->control_off, sizeof(struct shmt_shm_control)};
+            return (struct place){0, HEAD + l->control.off, sizeof(struct shmt_shm_control)};
         case 6: /* gates, and who is there */
-            return (struct place){0, HEAD + l->fronts_off + (where / 16 % 4) * sizeof(struct shmt_shm_front),
+            return (struct place){0, HEAD + l->front.off + (where / 16 % 4) * sizeof(struct shmt_shm_front),
                                   sizeof(struct shmt_shm_front)};
         case 7:
-            return (struct place){0, HEAD + l->offers_off, l->weight_off - l->offers_off};
+            return (struct place){0, HEAD + l->offer.off, l->weight.off - l->offer.off};
         case 8:
-            return (struct place){0, HEAD + l->weight_off, l->board_off - l->weight_off};
+            return (struct place){0, HEAD + l->weight.off, l->board.off - l->weight.off};
         case 9:
-            return (struct place){0, HEAD + l->board_off, 256};
+            return (struct place){0, HEAD + l->board.off, 256};
         case 10:
-            return (struct place){0, HEAD + l->trace_off, l->replica_off - l->trace_off};
+            return (struct place){0, HEAD + l->ring.off, l->replica.off - l->ring.off};
         case 11:
             return (struct place){1, 0, 64};
         case 12:

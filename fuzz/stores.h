@@ -1,7 +1,6 @@
 /* For targets of named stores: runs of several kinds, copied while they went on, under a name of the target's own, to be damaged
  * by what an input says. */
-#ifndef SHMT_FUZZ_STORES_H
-#define SHMT_FUZZ_STORES_H
+#pragma once
 
 #include <shmtrain/store.h>
 
@@ -26,5 +25,3 @@ void fuzz_store_damage(struct fuzz_input *in, bool in_use);
 
 /* The copy's file. */
 int fuzz_store_fd(void);
-
-#endif

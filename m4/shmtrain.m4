@@ -26,6 +26,19 @@ On Debian and Ubuntu this brings all of them:
   apt-get install$shmt_packages])])
 ])
 
+# SHMT_LOADED_NAME(VARIABLE, LIBRARY): defines SHMT_VARIABLE_LIBRARY, the file that a program linked with VARIABLE_LIBS would load at
+# its start: what is loaded late asks for the same one. Where nothing here can tell, the source has a name of its own.
+AC_DEFUN([SHMT_LOADED_NAME], [
+  AC_MSG_CHECKING([what a program linked with $2 loads])
+  shmt_kept=$LIBS shmt_name=
+  LIBS="-Wl,--no-as-needed $$1_LIBS $LIBS"
+  AC_LINK_IFELSE([AC_LANG_PROGRAM([], [])],
+                 [shmt_name=`LC_ALL=C ${OBJDUMP-objdump} -p conftest$EXEEXT 2>/dev/null | awk '@S|@1 == "NEEDED" && @S|@2 ~ /^$2[[.]]so/ { print @S|@2 }'`])
+  LIBS=$shmt_kept
+  AS_IF([test -n "$shmt_name"], [AC_DEFINE_UNQUOTED([SHMT_$1_LIBRARY], ["$shmt_name"], [the file of $2 that is loaded late])])
+  AC_MSG_RESULT([${shmt_name:-unknown}])
+])
+
 # SHMT_COMPLETIONS: sets completionsdir, where bash-completion looks for completions: the folder that it names itself where that is
 # below our prefix, so that `make install` stays there.
 AC_DEFUN([SHMT_COMPLETIONS], [

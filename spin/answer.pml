@@ -1,5 +1,5 @@
-/* Rounds that are closed by whoever sees enough: shmt_gates_wait_until and shmt_gates_nudge of src/sync/gate.c, as
- * src/backends/shm/quorum.c uses them, with deaths.
+/* Rounds that are closed by whoever sees enough: shmt_gates_wait_until and shmt_gates_notify of src/sync/gate.c, as
+ * src/backends/shm/rounds/quorum.c uses them, with deaths.
  *
  * N workers offer gradients in ROUNDS rounds; a round is closed when QUORUM of them, or all who have work, have arrived at it, by
  * one of those. Who comes later goes on with the round that is open. Up to DEATHS of them are killed between any two steps; a
@@ -31,8 +31,8 @@ bit working[N]; /* owner, supervisor of the dead */
 byte closed;    /* control->round: how many are closed */
 byte life[N];   /* the killer */
 
-/* shmt_gates_nudge, shmt_gates_rouse */
-inline wake_all() {
+/* shmt_gates_notify, shmt_gates_wake */
+inline wake_sleepers() {
     do
     :: atomic { i < N && asleep[i] == 0 -> i++ }
     :: i < N && asleep[i] != 0 -> asleep[i] = 0; queued[i] = 0; i++
@@ -40,10 +40,10 @@ inline wake_all() {
     od
 }
 
-/* shmt_gates_mourn */
-inline mourn() {
+/* shmt_gates_wake_after_death */
+inline wake_after_death() {
 #if FAULT == 6
-    wake_all();
+    wake_sleepers();
 #else
     do
     :: i < N -> asleep[i] = 0; queued[i] = 0; i++
@@ -167,7 +167,7 @@ proctype worker(byte me) {
                     close_round();
                     if
 #if FAULT != 2
-                    :: won -> wake_all() /* shmt_gates_nudge */
+                    :: won -> wake_sleepers() /* shmt_gates_notify */
 #endif
                     :: else
                     fi
@@ -177,7 +177,7 @@ proctype worker(byte me) {
             od
         od;
         working[me] = 0;
-        wake_all() /* shmt_gates_rouse */
+        wake_sleepers() /* shmt_gates_wake */
     } unless { atomic { life[me] != 0 -> i = 0; r = 0; arrived = 0; able = 0; enough = 0; won = 0; me = 0 } }
 }
 
@@ -214,7 +214,7 @@ active proctype supervisor() {
         working[victim] = 0;
 #endif
 #if FAULT != 3
-        mourn();
+        wake_after_death();
 #endif
     :: break
     od

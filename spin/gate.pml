@@ -1,7 +1,7 @@
-/* Meetings: shmt_gate_reach, shmt_gates_wait and shmt_gates_mourn of src/sync/gate.c, with deaths.
+/* Meetings: shmt_gate_reach, shmt_gates_wait and shmt_gates_wake_after_death of src/sync/gate.c, with deaths.
  *
- * N members meet MEETINGS times. There are up to DEATHS deaths, each between any two steps, in one's sleep, too, one while
- * another one is being mourned, and several of the same member. A supervisor notices at any later time, and either takes the
+ * N members meet MEETINGS times. There are up to DEATHS deaths, each between any two steps, also of a sleeper, while the
+ * supervisor handles another death, and several of the same member. A supervisor notices at any later time, and either takes the
  * dead one out (its member word is cleared, and all are woken) or starts it again (RESPAWN: all are woken, and a new life goes
  * on from the words that the old one left: it is awake, and if the last one had come to a meeting it waits there). Shown: nobody
  * sleeps for ever (no invalid end), and nobody leaves a meeting before all have come who count (the assertion).
@@ -218,8 +218,8 @@ proctype worker(byte me; byte mine) {
     } unless { atomic { life[me] != mine -> i = 0; left = 0; m = 0; mine = 0; me = 0 } }
 }
 
-/* shmt_gates_mourn: everybody, because the dead one may have emptied somebody's `asleep` without waking him. */
-inline mourn() {
+/* shmt_gates_wake_after_death: everybody, because the dead one may have emptied somebody's `asleep` without waking him. */
+inline wake_after_death() {
     do
 #if FAULT == 7
     :: atomic { i < N && asleep[i] == 0 -> i++ }
@@ -264,7 +264,7 @@ active proctype killer() {
 
 #endif
 
-#define BURY(j) dead[j] = 2; victim = j
+#define NOTICE(j) dead[j] = 2; victim = j
 
 active proctype supervisor() {
     byte i, victim;
@@ -281,13 +281,13 @@ end:
     do
     :: atomic {
         if
-        :: dead[0] == 1 -> BURY(0)
-        :: dead[1] == 1 -> BURY(1)
+        :: dead[0] == 1 -> NOTICE(0)
+        :: dead[1] == 1 -> NOTICE(1)
 #if N > 2
-        :: dead[2] == 1 -> BURY(2)
+        :: dead[2] == 1 -> NOTICE(2)
 #endif
 #if N > 3
-        :: dead[3] == 1 -> BURY(3)
+        :: dead[3] == 1 -> NOTICE(3)
 #endif
         fi
        };
@@ -295,7 +295,7 @@ end:
         member[victim] = 0;
 #endif
 #if FAULT != 4
-        mourn();
+        wake_after_death();
 #endif
 #ifdef RESPAWN
         atomic {

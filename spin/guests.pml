@@ -1,6 +1,7 @@
-/* Guests that die, and are mourned (src/backends/shm/guests.c, src/api/lease.c): one seat, VISITORS programs that want it one after
- * the other, the application that mourns, and the chief, which counts in. A program reserves the seat, and its worker enters; the
- * program may die first and its worker a moment later, each between any two steps, and a child that has the mark may outlive both.
+/* Guests that die, and whose seat is reclaimed (src/backends/shm/guests.c, src/naming/lease.c): one seat, VISITORS programs that want it
+ * one after the other, the application, which reclaims, and the chief, which counts in. A program reserves the seat, and its worker
+ * enters; the program may die first and its worker a moment later, each between any two steps, and a child that has the mark may
+ * outlive both.
  *
  * Shown: nobody who lives loses its seat, or stops being waited for; and in the end nobody waits for a seat that a dead one has
  * entered, or that is nobody's. One who is killed between two words of its reservation keeps the seat as long as a child keeps its
@@ -102,7 +103,7 @@ endlook:
             :: else -> goto next
             fi
         fi;
-        /* shmt_shm_mourn: of whom it is about, it looks again; nobody takes the seat, or enters, behind the next step */
+        /* reclaim: of whom it is about, it looks again; nobody takes the seat, or enters, behind the next step */
         atomic { g = guest; w = on_its_way };
         if
         :: g == 0 && !alive -> goto next

@@ -1,5 +1,5 @@
-/* Locks with owners, and deaths: row locks (src/store/lock.h), and with -DSLICES the lock words of slices, of which others wait
- * in the gates for the one that is held (src/backends/shm/slices.c).
+/* Locks with owners, and deaths: row locks (src/update/lock.h), and with -DSLICES the lock words of slices, of which others wait
+ * in the gates for the one that is held (src/backends/shm/rounds/slices.c).
  *
  * N workers change what one lock guards: in a row each adds 1, ITEMS times; a slice gets UPDATES updates in their order, each
  * block by block, by whoever finds it free. Up to DEATHS of them are killed, each between any two steps. A supervisor undoes
@@ -51,8 +51,8 @@ byte dead[N];       /* the killer 1; supervisor 2 when it has noticed, 0 with th
 byte completed;     /* of no protocol: changes of a row that were completed */
 byte n_at_it;       /* of no protocol: how many believe to hold it */
 
-/* shmt_gates_nudge */
-inline wake_all() {
+/* shmt_gates_notify */
+inline wake_sleepers() {
     do
     :: atomic { i < N && asleep[i] == 0 -> i++ }
     :: i < N && asleep[i] != 0 -> asleep[i] = 0; queued[i] = 0; i++
@@ -60,8 +60,8 @@ inline wake_all() {
     od
 }
 
-/* shmt_gates_mourn */
-inline mourn() {
+/* shmt_gates_wake_after_death */
+inline wake_after_death() {
     do
     :: i < N -> atomic { asleep[i] = 0; queued[i] = 0; i++ }
     :: atomic { i == N -> i = 0; break }
@@ -150,7 +150,7 @@ proctype worker(byte me; byte mine) {
                 od;
                 block = 0;
                 atomic { updates++; holder = 0; holder_life = 0; n_at_it-- };
-                wake_all()
+                wake_sleepers()
             :: else -> wait_until_worth_a_walk()
             fi
         :: else -> break
@@ -189,7 +189,7 @@ active proctype killer() {
     od
 }
 
-#define BURY(j) dead[j] = 2; victim = j
+#define NOTICE(j) dead[j] = 2; victim = j
 
 inline undo() {
     if
@@ -241,13 +241,13 @@ end:
     do
     :: atomic {
         if
-        :: dead[0] == 1 -> BURY(0)
-        :: dead[1] == 1 -> BURY(1)
+        :: dead[0] == 1 -> NOTICE(0)
+        :: dead[1] == 1 -> NOTICE(1)
 #if N > 2
-        :: dead[2] == 1 -> BURY(2)
+        :: dead[2] == 1 -> NOTICE(2)
 #endif
 #if N > 3
-        :: dead[3] == 1 -> BURY(3)
+        :: dead[3] == 1 -> NOTICE(3)
 #endif
         fi;
         was = life[victim] - 1
@@ -256,7 +256,7 @@ end:
         start_again();
 #endif
 #if FAULT == 6
-        mourn();
+        wake_after_death();
 #endif
 #if FAULT == 1
         release();
@@ -268,7 +268,7 @@ end:
         release();
 #endif
 #if FAULT != 6
-        mourn();
+        wake_after_death();
 #endif
 #if FAULT != 3
         start_again();

@@ -1,4 +1,4 @@
-/* A quorum from first item to last: src/backends/shm/{rounds_priv.h,rounds.c,quorum.c}, with late offers, members that run out
+/* A quorum from first item to last: src/backends/shm/rounds/{rounds_priv.h,rounds.c,quorum.c}, with late offers, members that run out
  * of work, and deaths.
  *
  * N workers take ITEMS items; each makes a gradient of it and offers it for the open round. A round is closed by compare-and-swap
@@ -61,7 +61,7 @@ bit whole[N];    /* the gradient buffer holds a gradient */
 byte n_in[N];    /* of no protocol: updates that the gradient in hand is in */
 byte settled;    /* of no protocol: items whose gradient is in, or was dropped */
 
-inline wake_all() {
+inline wake_sleepers() {
     do
     :: atomic { i < N && asleep[i] == 0 -> i++ }
     :: i < N && asleep[i] != 0 -> asleep[i] = 0; queued[i] = 0; i++
@@ -69,7 +69,7 @@ inline wake_all() {
     od
 }
 
-inline mourn() {
+inline wake_after_death() {
     do
     :: i < N -> atomic { asleep[i] = 0; queued[i] = 0; i++ }
     :: atomic { i == N -> i = 0; break }
@@ -211,7 +211,7 @@ inline wait_for_round() {
         :: enough ->
             close_round();
             if
-            :: won -> wake_all() /* shmt_gates_nudge */
+            :: won -> wake_sleepers() /* shmt_gates_notify */
             :: else
             fi
         :: else
@@ -312,7 +312,7 @@ offered:
         goto next;
 out:
         working[me] = 0;
-        wake_all();
+        wake_sleepers();
         place[me] = OUT;
         ALL_OUT || abort_word;
         if
@@ -364,7 +364,7 @@ active proctype killer() {
 }
 #endif
 
-#define BURY(j) dead[j] = 2; victim = j
+#define NOTICE(j) dead[j] = 2; victim = j
 
 active proctype supervisor() {
     byte i, victim;
@@ -382,13 +382,13 @@ end:
     do
     :: atomic {
         if
-        :: dead[0] == 1 -> BURY(0)
-        :: dead[1] == 1 -> BURY(1)
+        :: dead[0] == 1 -> NOTICE(0)
+        :: dead[1] == 1 -> NOTICE(1)
 #if N > 2
-        :: dead[2] == 1 -> BURY(2)
+        :: dead[2] == 1 -> NOTICE(2)
 #endif
 #if N > 3
-        :: dead[3] == 1 -> BURY(3)
+        :: dead[3] == 1 -> NOTICE(3)
 #endif
         fi
        };
@@ -399,7 +399,7 @@ end:
         abort_word = 1;
 #endif
 #if FAULT != 7
-        mourn();
+        wake_after_death();
 #endif
         atomic {
 #if ON_DEATH == 0

@@ -135,7 +135,7 @@ proctype seat(byte me; byte mine) {
     } unless { atomic { life[me] != mine -> p = 0; stage = 0; k = 0; block = 0; old = 0; first = 0; mine = 0; me = 0 } }
 }
 
-/* Kills, and is the supervisor that buries: several may be dead at a time. */
+/* Kills, and is the supervisor that reclaims: several may be dead at a time. */
 active proctype supervisor() {
     byte victim, deaths, i;
     atomic {

@@ -1,7 +1,6 @@
 /* Aimed deaths, for tests that compile the protocols once more with their points (base/point.h): which worker is killed or
  * stopped where, and who has passed what, in memory that the workers of a run and the test share. */
-#ifndef SHMT_TESTS_AIM_H
-#define SHMT_TESTS_AIM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ void aim_at(struct target *target, const char *name, uint32_t rank, uint64_t pas
 /* The rank of this process as a worker, or the number of this thread in one (which others have, too: whoever comes first is hit
  * then); WORKERS: it is none, or not yet. */
 uint32_t my_rank(void);
-
-#endif

@@ -1,6 +1,5 @@
 /* For tests of the library as an application uses it: a small store, and a worker function that counts. */
-#ifndef TESTS_API_HELP_H
-#define TESTS_API_HELP_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,11 +13,7 @@
 
 #include <shmtrain/shmtrain.h>
 
-static inline int deadline(void **state) {
-    (void)state;
-    alarm(120);
-    return 0;
-}
+#include "deadline.h"
 
 static const char *const SPAWNS[] = {"threads", "processes"};
 
@@ -87,5 +82,3 @@ static inline struct shmtrain_store *open_training(const char *workers, const ch
     WELL(store, shmtrain_store_set(store, "epochs", "3"));
     return store;
 }
-
-#endif

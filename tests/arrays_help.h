@@ -1,7 +1,6 @@
 /* For tests of arrays: rows of few features, with labels that can be learned, in every layout and as text. Values are exact in
  * decimal, so text says the same. */
-#ifndef TESTS_ARRAYS_HELP_H
-#define TESTS_ARRAYS_HELP_H
+#pragma once
 
 #include "api_help.h"
 #include "folder_help.h"
@@ -98,5 +97,3 @@ static inline struct shmtrain_store *open_store(const char *model, const char *s
         WELL(store, shmtrain_store_set(store, options[i][0], options[i][1]));
     return store;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* For tests of caches from outside: a text and its cache, in a folder of the test's own. */
-#ifndef TESTS_CACHES_HELP_H
-#define TESTS_CACHES_HELP_H
+#pragma once
 
 #include "run_program.h"
 #include "sanitized.h"
@@ -53,5 +52,3 @@ static inline void convert(const char *data, const char *to) {
     assert_string_equal(p->text[OUT], "");
     assert_string_equal(p->text[ERR], "");
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* For tests of checkpoints as files: writing and opening one that has to be good. */
-#ifndef SHMT_TESTS_CHECKPOINT_FILES_HELP_H
-#define SHMT_TESTS_CHECKPOINT_FILES_HELP_H
+#pragma once
 
 #include <stdlib.h>
 
@@ -28,5 +27,3 @@ static inline unsigned char *read_file(const char *path, size_t *n_out) {
     assert_int_equal(fclose(f), 0);
     return bytes;
 }
-
-#endif

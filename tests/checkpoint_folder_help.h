@@ -1,6 +1,5 @@
 /* For tests of the program that look at its checkpoints, which are in folder ck. */
-#ifndef SHMT_TESTS_CHECKPOINT_FOLDER_HELP_H
-#define SHMT_TESTS_CHECKPOINT_FOLDER_HELP_H
+#pragma once
 
 #include <dirent.h>
 #include <stdio.h>
@@ -26,5 +25,3 @@ static int end_test(void **state) {
     program_drop_folder("ck");
     return program_end_all(state);
 }
-
-#endif

@@ -1,10 +1,9 @@
 /* For tests of checkpoints: one of a run in the middle of its third epoch. */
-#ifndef SHMT_TESTS_CHECKPOINT_HELP_H
-#define SHMT_TESTS_CHECKPOINT_HELP_H
+#pragma once
 
 #include <math.h>
 
-#include "train/checkpoint.h"
+#include "keeping/checkpoint.h"
 #include "train/goal.h"
 
 #define ROWS     5
@@ -67,5 +66,3 @@ static struct shmt_checkpoint sample(void) {
         .n_notes = 2};
     return c;
 }
-
-#endif

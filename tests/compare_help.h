@@ -1,6 +1,5 @@
 /* For tests of compare: comparisons made up from figures, with everything that a report may have. */
-#ifndef TESTS_COMPARE_HELP_H
-#define TESTS_COMPARE_HELP_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -242,5 +241,3 @@ static inline void assert_tells(const char *text, const char *words) {
     if (!strstr(copy, words)) fail_msg("\"%s\" is not in:\n%s", words, copy);
     free(copy);
 }
-
-#endif

@@ -40,8 +40,8 @@ static const struct shmt_policy POLICIES[] = {
 enum { N_POLICIES = sizeof POLICIES / sizeof *POLICIES };
 
 /* Who has one seat keeps one copy of the parameters, and waits for nobody. */
-static bool bears(const struct shmt_backend_ops *ops, const struct shmt_policy *policy) {
-    return ops->caps & SHMT_CAP_MANY || (!shmt_policy_has_replicas(policy) && !shmt_policy_has_rounds(policy));
+static bool bears(const struct shmt_backend *backend, const struct shmt_policy *policy) {
+    return backend->caps & SHMT_CAP_MANY || (!shmt_policy_has_replicas(policy) && !shmt_policy_has_rounds(policy));
 }
 
 /* A quorum of all is another policy. */
@@ -52,16 +52,17 @@ static bool is_settled(const struct shmt_policy *policy, uint32_t n_seats) {
 
 void each_case(void (*test)(const struct kase *)) {
     static const uint32_t SEATS[] = {1, 2, 3, 8};
-    const struct shmt_backend_ops *ops;
-    for (size_t b = 0; (ops = shmt_backend_at(b)); b++)
+    const struct shmt_backend *backend;
+    for (size_t b = 0; (backend = shmt_backend_at(b)); b++)
         for (size_t p = 0; p < N_POLICIES; p++)
-            for (size_t s = 0; bears(ops, &POLICIES[p]) && s < (ops->caps & SHMT_CAP_MANY ? 4u : 1u); s++)
-                for (int processes = 0; processes <= (!WATCHES_RACES && ops->caps & SHMT_CAP_PROCESSES); processes++) {
-                    const struct kase k = {ops, POLICIES[p], SEATS[s], processes ? SHMT_TEAM_PROCESSES : SHMT_TEAM_THREADS};
+            for (size_t s = 0; bears(backend, &POLICIES[p]) && s < (backend->caps & SHMT_CAP_MANY ? 4u : 1u); s++)
+                for (int processes = 0; processes <= (!WATCHES_RACES && backend->caps & SHMT_CAP_PROCESSES); processes++) {
+                    const struct kase k = {backend, POLICIES[p], SEATS[s],
+                                           processes ? &SHMT_TEAM_PROCESSES : &SHMT_TEAM_THREADS};
                     char name[64];
                     if (!is_settled(&k.policy, k.n_seats) || (WATCHES_RACES && k.n_seats == 1)) continue;
                     shmt_mode_name(&k.policy, NULL, name, sizeof name);
-                    print_message("  %s, %s, %u %s\n", ops->name, name, k.n_seats, processes ? "processes" : "threads");
+                    print_message("  %s, %s, %u %s\n", backend->name, name, k.n_seats, processes ? "processes" : "threads");
                     test(&k);
                 }
 }
@@ -92,7 +93,7 @@ struct shmt_spec spec_of(const struct kase *k, uint64_t n_examples, uint64_t row
 static int seat_body(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_error *e) {
     struct run *run = arg;
     shmtrain_session s;
-    int rc = shmt_session_enter(&s, run->k->ops, run->store, &run->spec, rank, shmt_team_life(team, rank), e);
+    int rc = shmt_session_enter(&s, run->k->backend, run->store, &run->spec, rank, shmt_team_life(team, rank), e);
     if (rc < 0) return rc;
     s.epoch_end = run->epoch_end;
     s.epoch_end_arg = run;
@@ -105,23 +106,23 @@ static int seat_body(void *arg, uint32_t rank, struct shmt_team *team, struct sh
 void begin(struct run *run, const struct kase *k, struct shmt_spec spec) {
     struct shmt_error e = {0};
     *run = (struct run){.k = k, .spec = spec};
-    if (k->ops->create(&run->spec, NULL, &run->store, &e) != 0) fail_msg("create: %s", e.text);
-    run->board = k->ops->board(run->store);
+    if (k->backend->create(&run->spec, NULL, &run->store, &e) != 0) fail_msg("create: %s", e.text);
+    run->board = shmt_array_at(k->backend, run->store, SHMT_ARRAY_BOARD);
 }
 
 static void wake(void *arg) {
     struct run *run = arg;
-    run->k->ops->rouse(run->store);
+    run->k->backend->store->wake(run->store);
 }
 
 /* By the supervisor. Who cannot be done without comes again. */
-static enum shmt_team_burial bury(void *arg, uint32_t rank, uint32_t life) {
+static enum shmt_team_outcome on_death(void *arg, uint32_t rank, uint32_t life) {
     const struct run *run = arg;
     const bool comes_back = rank == 0 || !run->spec.may_lack;
     (void)life;
-    run->k->ops->bury(run->store, rank, comes_back);
-    run->k->ops->rouse(run->store);
-    return comes_back ? SHMT_TEAM_COMES_BACK : SHMT_TEAM_GOES_ON;
+    run->k->backend->store->reclaim(run->store, rank, comes_back);
+    run->k->backend->store->wake(run->store);
+    return comes_back ? SHMT_TEAM_RESPAWNS : SHMT_TEAM_CONTINUES;
 }
 
 int go(struct run *run, int (*work)(struct run *, shmtrain_session *), struct shmt_error *e) {
@@ -129,10 +130,10 @@ int go(struct run *run, int (*work)(struct run *, shmtrain_session *), struct sh
                                         .n = run->k->n_seats,
                                         .body = seat_body,
                                         .arg = run,
-                                        .abort = run->k->ops->abort_word(run->store),
-                                        .roused = wake,
+                                        .abort = run->k->backend->store->abort_word(run->store),
+                                        .on_abort = wake,
                                         .grace_ms = 5000,
-                                        .bury = run->spec.may_die ? bury : NULL,
+                                        .on_death = run->spec.may_die ? on_death : NULL,
                                         .most_respawns = 100000,
                                         .what = "testing"};
     alarm(120);
@@ -146,18 +147,18 @@ void go_well(struct run *run, int (*work)(struct run *, shmtrain_session *)) {
     if (rc != 0) fail_msg("%s: %s", shmtrain_status_name(rc), e.text);
 }
 
-void end(struct run *run) { run->k->ops->destroy(run->store); }
+void end(struct run *run) { run->k->backend->store->destroy(run->store); }
 
 float first_float(struct run *run) {
     float x;
-    assert_int_equal(run->k->ops->read(run->store, 0, 0, 1, &x), 0);
+    assert_int_equal(run->k->backend->store->read(run->store, 0, 0, 1, &x), 0);
     return x;
 }
 
 uint64_t updates_made(struct run *run) {
     uint64_t sum = 0;
     for (uint32_t rank = 0; rank < run->k->n_seats; rank++)
-        sum += load_relaxed(&run->k->ops->counters(run->store, rank)->updates);
+        sum += load_relaxed(&run->k->backend->store->counters(run->store, rank)->updates);
     return sum;
 }
 

@@ -1,7 +1,6 @@
 /* The conformance suite's frame: every backend, in every mode, with every number of seats and kind of worker that it can have.
  * It knows no backend by name: it takes them from the list, and the first one is as good as the last. */
-#ifndef TESTS_CONFORMANCE_H
-#define TESTS_CONFORMANCE_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,14 +8,14 @@
 
 #include <cmocka.h>
 
-#include "api/crew.h"
+#include "workers/crew.h"
 #include "ps/session.h"
 
 struct kase {
-    const struct shmt_backend_ops *ops;
+    const struct shmt_backend *backend;
     struct shmt_policy policy;
     uint32_t n_seats;
-    enum shmt_team_kind kind;
+    const struct shmt_team_kind *kind;
 };
 
 /* Runs the test for every case, and says which. */
@@ -46,5 +45,3 @@ uint64_t updates_made(struct run *run);
 
 /* Work: every example adds 1 to row 0 and its number modulo 3 to row 1, negated: with a rate of 1, exact in f32. */
 int count_examples(struct run *run, shmtrain_session *s);
-
-#endif

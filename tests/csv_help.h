@@ -1,6 +1,5 @@
 /* For tests of the program with tables as text: the same rows in tables of several shapes, and a model of them. */
-#ifndef TESTS_CSV_HELP_H
-#define TESTS_CSV_HELP_H
+#pragma once
 
 #include "run_program.h"
 
@@ -72,5 +71,3 @@ static inline char *said_by_shell(const char *line) {
     program_assert_status(p, 0);
     return strdup(p->text[OUT]);
 }
-
-#endif

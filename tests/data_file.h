@@ -1,6 +1,5 @@
 /* For tests of the LIBSVM reader: a folder of the test's own, and in it one file with given contents. */
-#ifndef TEST_DATA_FILE_H
-#define TEST_DATA_FILE_H
+#pragma once
 
 #include "data_load.h"
 
@@ -48,5 +47,3 @@ static inline void assert_refused(const char *sentence, int status) {
     assert_string_equal(l.error.text, sentence);
     load_free(&l);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* For tests of the room data: a whole source in memory, by way of any number of parts; and files with given contents. */
-#ifndef TEST_DATA_LOAD_H
-#define TEST_DATA_LOAD_H
+#pragma once
 
 #include <stdarg.h>
 #include <stddef.h>
@@ -140,5 +139,3 @@ static inline uint64_t hash_data(const struct loaded *l) {
     if (l->arrays.value) hash = hash_bytes(hash, l->arrays.value, m * sizeof(float));
     return hash_bytes(hash, l->arrays.label, n * sizeof(float));
 }
-
-#endif

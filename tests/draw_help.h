@@ -1,6 +1,5 @@
 /* For tests of the live display's lines: a run in the middle of it, drawn and cut into lines. */
-#ifndef TESTS_DRAW_HELP_H
-#define TESTS_DRAW_HELP_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,17 +12,12 @@
 #include <unistd.h>
 
 #include "cli/draw.h"
+#include "deadline.h"
 
 #define MOST_LINES   64
 #define MOST_WORKERS 5000
 
 #define EACH(i, list) (size_t i = 0; i < sizeof(list) / sizeof *(list); i++)
-
-static inline int deadline(void **state) {
-    (void)state;
-    alarm(120);
-    return 0;
-}
 
 static const double LOSSES[] = {0.5, 0.4, 0.35, 0.325};
 
@@ -94,5 +88,3 @@ static inline unsigned count(const char *text, const char *what) {
 static inline void assert_has(const char *line, const char *words) {
     if (!strstr(line, words)) fail_msg("\"%s\" is not in \"%s\"", words, line);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* A folder that stands for / : tests of what is read below /proc and /sys put their files into it. */
-#ifndef SHMT_TESTS_FAKE_ROOT_H
-#define SHMT_TESTS_FAKE_ROOT_H
+#pragma once
 
 #include <ftw.h>
 #include <stdio.h>
@@ -55,5 +54,3 @@ static inline void fake_root_put(const struct fake_root *root, const char *path,
     FILE *f = fopen(full, "w");
     if (!f || fputs(text, f) < 0 || fclose(f) != 0) fake_root_fail("cannot write", full);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* For tests that need files: a folder of the test program's own, which is its current one, and files in it. */
-#ifndef TESTS_FOLDER_HELP_H
-#define TESTS_FOLDER_HELP_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -43,5 +42,3 @@ static inline void write_bytes(const char *path, const void *bytes, size_t n) {
 }
 
 static inline void write_text(const char *path, const char *text) { write_bytes(path, text, strlen(text)); }
-
-#endif

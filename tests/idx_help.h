@@ -1,6 +1,5 @@
 /* For tests of the IDX reader: files in a folder of the test's own, and a small set of images with labels. */
-#ifndef TEST_IDX_HELP_H
-#define TEST_IDX_HELP_H
+#pragma once
 
 #include "data_file.h"
 
@@ -110,5 +109,3 @@ static inline void assert_refuses(const char *name, int status, const char *sent
     assert_string_equal(l.error.text, sentence);
     load_free(&l);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* For tests of stores with a name: makers and guests in processes of their own. What all of them count together stands in the
  * tally, in memory that they share with the test. */
-#ifndef TESTS_JOIN_HELP_H
-#define TESTS_JOIN_HELP_H
+#pragma once
 
 #include "api_help.h"
 
@@ -201,5 +200,3 @@ static inline pid_t start_guest(const char *spawn, const char *workers) {
     shmtrain_store_destroy(store);
     _exit(-rc);
 }
-
-#endif

@@ -86,23 +86,25 @@ static void run(struct shmtrain_store *store) {
     free(json);
 }
 
-static uint32_t tables(const struct shmtrain_data *data, const struct shmtrain_settings *with, struct shmtrain_shape *out) {
+static uint32_t tables(const struct shmtrain_data *data, const struct shmtrain_settings *with, const void *state,
+                       struct shmtrain_shape *out) {
+    (void)state;
     (void)with;
     out[0] = (struct shmtrain_shape){.name = "first", .rows = data->n_features, .width = 1};
     out[1] = (struct shmtrain_shape){.name = "second", .rows = 3, .width = 2};
     return 2;
 }
 
-static int step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with, double *loss) {
+static int step(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, double *loss) {
     const float grad[2] = {-(float)batch->n, 0};
-    (void)with;
+    (void)pass;
     *loss = batch->data->label ? batch->n : NAN;
     return shmtrain_push(s, 1, 2, 1, grad);
 }
 
-static int score(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with, float *out,
+static int score(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, float *out,
                  double *loss) {
-    (void)s, (void)with;
+    (void)s, (void)pass;
     for (uint32_t k = 0; k < batch->n; k++) out[k] = 0;
     *loss = batch->n;
     return 0;

@@ -1,7 +1,6 @@
 /* For tests of stores with a name that somebody has damaged. A run is made in a process of its own, and its files are copied
  * while it goes on; then the copies are damaged, and used as observers and guests would. */
-#ifndef TESTS_MANIFEST_HELP_H
-#define TESTS_MANIFEST_HELP_H
+#pragma once
 
 #include "api_help.h"
 
@@ -12,8 +11,8 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "api/guest_data.h"
-#include "api/manifest.h"
+#include "naming/guest_data.h"
+#include "naming/manifest.h"
 #include "api/store_priv.h"
 
 static char MADE[64], COPY[64];
@@ -142,6 +141,15 @@ static inline void put_manifest(int fd, struct shmt_manifest *m, bool seal) {
     assert_true(pwrite(fd, m, sizeof *m, at) == (ssize_t)sizeof *m);
 }
 
+/* The low 32 bits of a field of the spec, by its key. */
+static inline void set_spec(struct shmt_manifest *m, const char *key, uint32_t value) {
+    const struct shmt_spec_field *field;
+    size_t i = 0;
+    while ((field = shmt_spec_field_at(i)) && strcmp(field->is.key, key) != 0) i++;
+    assert_non_null(field);
+    memcpy(m->spec + field->packed, &value, sizeof value);
+}
+
 static inline void check_sentence(struct shmtrain_store *store) {
     const char *message = shmtrain_store_message(store);
     if (message[0] == '\0' || strchr(message, '\n') || !strstr(message, COPY)) fail_msg("a bad sentence: \"%s\"", message);
@@ -180,8 +188,8 @@ static inline double sum_of(const struct shmtrain_data *d) {
 
 static inline bool use_as_guest(struct shmtrain_store *store) {
     struct shmt_guest_data data = {0};
-    int rc = shmt_visit_begin(store, COPY, true);
-    if (rc == 0) rc = shmt_guest_data_open(&data, store);
+    int rc = shmt_visit_begin(&store->run, COPY, true);
+    if (rc == 0) rc = shmt_guest_data_open(&data, &store->run);
     if (rc == 0) {
         volatile double sum = sum_of(&data.train) + (data.valid.label ? sum_of(&data.valid) : 0);
         (void)sum;
@@ -224,5 +232,3 @@ static inline int forget_copies(void **state) {
     for (int file = 0; file < N_FILES; file++) free(content[file]);
     return 0;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* What the tests of merging share: some replicas with a master and bases of their own, before a merge and after it. */
-#ifndef TESTS_MERGE_HELP_H
-#define TESTS_MERGE_HELP_H
+#pragma once
 
 #include <float.h>
 #include <math.h>
@@ -14,7 +13,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "store/merge.h"
+#include "update/merge.h"
 
 enum { MOST = 8, N = 1000 }; /* replicas; floats: some steps, and one that is not whole */
 
@@ -73,5 +72,3 @@ static inline void assert_near(float got, double expected) {
     if (!(fabs((double)got - expected) < 8 * (double)FLT_EPSILON * fmax(1, fabs(expected))))
         fail_msg("%.9g instead of %.9g", (double)got, expected);
 }
-
-#endif

@@ -1,13 +1,14 @@
 /* For tests of models: runs a model on the plain backend, in ordinary memory, from parameters that are handed in. */
-#ifndef SHMT_TESTS_MODEL_HELP_H
-#define SHMT_TESTS_MODEL_HELP_H
+#pragma once
 
 #include <shmtrain/model.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "backends/plain.h"
 #include "consistency/chunks.h"
 #include "ps/session.h"
+#include "train/opened.h"
 
 struct training {
     const struct shmtrain_model *model;
@@ -58,7 +59,7 @@ static void spec_of(const struct training *t, struct shmt_spec *spec) {
                                .order = {.n_examples = t->data->n_examples},
                                .rate = t->rate,
                                .rule = {.l2 = t->l2}};
-    spec->n_tables = t->model->tables(t->data, &with, shape);
+    spec->n_tables = t->model->tables(t->data, &with, NULL, shape);
     for (uint32_t i = 0; i < spec->n_tables; i++) {
         memcpy(spec->table[i].name, shape[i].name, strlen(shape[i].name) + 1);
         spec->table[i].rows = shape[i].rows;
@@ -67,8 +68,15 @@ static void spec_of(const struct training *t, struct shmt_spec *spec) {
     }
 }
 
-static int train_items(shmtrain_session *s, struct training *t) {
-    const struct shmtrain_settings with = settings_of(t);
+/* For calls with at most n examples. */
+static struct shmtrain_pass pass_of(const struct training *t, const struct shmtrain_settings *with, uint32_t n) {
+    const struct shmt_opened opened = {.model = t->model};
+    struct shmtrain_pass pass = {.size = sizeof(struct shmtrain_pass), .with = with};
+    if (shmt_opened_make_workspace(&opened, t->data, with, n, &pass.workspace, NULL) < 0) fail_msg("no memory");
+    return pass;
+}
+
+static int train_items(shmtrain_session *s, struct training *t, const struct shmtrain_pass *pass) {
     struct shmtrain_work w;
     int rc;
     while ((rc = shmtrain_next(s, &w)) == 1) {
@@ -78,7 +86,7 @@ static int train_items(shmtrain_session *s, struct training *t) {
                                              .first = w.first,
                                              .n = (uint32_t)w.n};
         double loss = -1;
-        if ((rc = t->model->step(s, &batch, &with, &loss)) < 0) return rc;
+        if ((rc = t->model->step(s, pass, &batch, &loss)) < 0) return rc;
         if (w.epoch + 1 == t->epochs) t->loss += loss;
         if ((rc = shmtrain_clock(s, NULL)) < 0) return rc;
     }
@@ -90,9 +98,9 @@ static void move_tables(const struct shmt_spec *spec, struct shmt_store *store, 
     for (uint32_t t = 0; t < spec->n_tables; t++) {
         const uint64_t rows = spec->table[t].rows;
         if (back)
-            SHMT_BACKEND_PLAIN.read(store, (int)t, 0, rows, w);
+            SHMT_BACKEND_PLAIN.store->read(store, (int)t, 0, rows, w);
         else
-            SHMT_BACKEND_PLAIN.write(store, (int)t, 0, rows, w);
+            SHMT_BACKEND_PLAIN.store->write(store, (int)t, 0, rows, w);
         w += rows * spec->table[t].width;
     }
 }
@@ -107,11 +115,14 @@ static int try_to_train(struct training *t, float *w, struct shmt_error *e) {
     move_tables(&spec, store, w, 0);
     int rc = shmt_session_enter(&s, &SHMT_BACKEND_PLAIN, store, &spec, 0, 0, e);
     t->loss = 0;
-    if (rc == 0) rc = train_items(&s, t);
+    const struct shmtrain_settings with = settings_of(t);
+    const struct shmtrain_pass pass = pass_of(t, &with, t->batch);
+    if (rc == 0) rc = train_items(&s, t, &pass);
+    free(pass.workspace);
     if (rc < 0) *e = s.error;
     shmt_session_leave(&s);
     move_tables(&spec, store, w, 1);
-    SHMT_BACKEND_PLAIN.destroy(store);
+    SHMT_BACKEND_PLAIN.store->destroy(store);
     return rc;
 }
 
@@ -124,6 +135,7 @@ static void train(struct training *t, float *w) {
  * examples. */
 static void score_all(struct training *t, float *w, uint32_t n, uint32_t group, float *score, double *loss_out) {
     const struct shmtrain_settings with = settings_of(t);
+    const struct shmtrain_pass pass = pass_of(t, &with, group);
     const uint32_t outputs = shmtrain_model_outputs(t->model, &with);
     struct shmt_spec spec;
     struct shmt_store *store;
@@ -140,12 +152,11 @@ static void score_all(struct training *t, float *w, uint32_t n, uint32_t group, 
                                              .first = first,
                                              .n = n - first < group ? n - first : group};
         double loss = 0;
-        assert_int_equal(t->model->score(&s, &batch, &with, score + (uint64_t)first * outputs, &loss), 0);
+        assert_int_equal(t->model->score(&s, &pass, &batch, score + (uint64_t)first * outputs, &loss), 0);
         *loss_out += loss;
     }
+    free(pass.workspace);
     shmt_session_leave(&s);
     move_tables(&spec, store, w, 1); /* scoring pushes nothing: the caller may compare */
-    SHMT_BACKEND_PLAIN.destroy(store);
+    SHMT_BACKEND_PLAIN.store->destroy(store);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* What the tests of pauses share: snapshots that are kept beyond the run, and runs that begin with one. */
-#ifndef TESTS_PAUSE_HELP_H
-#define TESTS_PAUSE_HELP_H
+#pragma once
 
 #include <stdlib.h>
 #include <string.h>
@@ -57,10 +56,8 @@ static inline void begin_from(struct run *run, const struct kase *k, struct shmt
     spec.first_step = from->at.step;
     spec.steps_before = from->at.steps_before;
     begin(run, k, spec);
-    if (k->ops->resume(run->store, from->done, from->loss, &e) != 0) fail_msg("%s", e.text);
-    memcpy(k->ops->weight(run->store, 0), from->floats, bytes);
-    for (uint32_t i = 0; k->ops->state(run->store, 0, i); i++)
-        memcpy(k->ops->state(run->store, 0, i), from->floats + (1 + i) * from->n_floats, bytes);
+    if (k->backend->store->resume(run->store, from->done, from->loss, &e) != 0) fail_msg("%s", e.text);
+    memcpy(shmt_array_at(k->backend, run->store, SHMT_ARRAY_WEIGHT), from->floats, bytes);
+    for (uint32_t i = 0; k->backend->store->array(run->store, SHMT_ARRAY_STATE, 0, i).at; i++)
+        memcpy(k->backend->store->array(run->store, SHMT_ARRAY_STATE, 0, i).at, from->floats + (1 + i) * from->n_floats, bytes);
 }
-
-#endif

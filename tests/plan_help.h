@@ -1,7 +1,6 @@
 /* For tests of plans: stores with options, and plans for machines that we do not have (HWLOC_SYNTHETIC: 4 nodes, 16 cores, 2
  * threads). */
-#ifndef TESTS_PLAN_HELP_H
-#define TESTS_PLAN_HELP_H
+#pragma once
 
 #include "api_help.h"
 
@@ -43,5 +42,3 @@ static inline const struct shmtrain_plan *plan_on(struct shmtrain_store *store, 
     if (rc < 0) fail_msg("%s", shmtrain_store_message(store));
     return plan;
 }
-
-#endif

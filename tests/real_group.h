@@ -1,6 +1,5 @@
 /* A real control group that limits memory, below our own one: for tests that must be refused instead of killed. */
-#ifndef SHMT_TESTS_REAL_GROUP_H
-#define SHMT_TESTS_REAL_GROUP_H
+#pragma once
 
 #include <errno.h>
 #include <setjmp.h>
@@ -80,5 +79,3 @@ static inline void in_real_group(uint32_t version, uint64_t bytes, int (*body)(c
     if (WIFSIGNALED(status)) fail_msg("killed by signal %d instead of refused", WTERMSIG(status));
     assert_int_equal(WEXITSTATUS(status), 0);
 }
-
-#endif

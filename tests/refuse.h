@@ -1,7 +1,6 @@
 /* What containers refuse, refused to this process and its children from now on: binding of memory and of threads; and what some
  * file systems do not have, files without a name. */
-#ifndef SHMT_TESTS_REFUSE_H
-#define SHMT_TESTS_REFUSE_H
+#pragma once
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,5 +46,3 @@ static inline int refuse_one(unsigned call) {
                                    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     return filter_calls(&(struct sock_fprog){.len = sizeof filter / sizeof *filter, .filter = filter});
 }
-
-#endif

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-struct kase case_of(struct shmt_policy policy, uint32_t n_seats, enum shmt_team_kind kind) {
+struct kase case_of(struct shmt_policy policy, uint32_t n_seats, const struct shmt_team_kind *kind) {
     return (struct kase){&SHMT_BACKEND_SHM, policy, n_seats, kind};
 }
 
@@ -20,7 +20,8 @@ struct shmt_spec spec_of_items(const struct kase *k, uint64_t items, uint64_t ro
 }
 
 struct shmt_rule rule_of(enum shmt_rule_kind kind) {
-    return (struct shmt_rule){.kind = kind, .l2 = 0.01f, .momentum = 0.9f, .beta2 = 0.99f, .epsilon = 1e-3f, .beta = 1};
+    return (struct shmt_rule){
+        .kind = kind, .l2 = 0.01f, .momentum = 0.9f, .beta2 = 0.99f, .epsilon = 1e-3f, .beta = 1, .rho = 0.9f};
 }
 
 /* ---- work ---- */
@@ -59,7 +60,7 @@ int add_ones_in_step(struct run *run, shmtrain_session *s) {
     return rc;
 }
 
-void count_ones(struct shmt_policy policy, uint32_t n_seats, enum shmt_team_kind kind) {
+void count_ones(struct shmt_policy policy, uint32_t n_seats, const struct shmt_team_kind *kind) {
     enum { ROWS = 1500 }; /* more than a block of the master, so that the last row is in another one */
     const struct kase k = case_of(policy, n_seats, kind);
     const float all = EPOCHS * ITEMS;
@@ -69,10 +70,10 @@ void count_ones(struct shmt_policy policy, uint32_t n_seats, enum shmt_team_kind
     begin(&run, &k, spec_of_items(&k, ITEMS, ROWS));
     run.epoch_end = check_copies;
     go_well(&run, add_ones);
-    assert_int_equal(k.ops->read(run.store, 0, 0, ROWS, value), 0);
+    assert_int_equal(k.backend->store->read(run.store, 0, 0, ROWS, value), 0);
     for (uint32_t seat = 0; seat < n_seats; seat++) {
         own += value[1 + seat];
-        merges += load_relaxed(&k.ops->counters(run.store, seat)->merges);
+        merges += load_relaxed(&k.backend->store->counters(run.store, seat)->merges);
     }
     if (value[0] != all || own != all || value[ROWS - 1] != all)
         fail_msg("%s, %u seats, every %u, staleness %llu: %g, %g and %g of %g", shmt_write_name(policy.write), n_seats,
@@ -122,9 +123,9 @@ int check_copies(shmtrain_session *s, void *arg, uint32_t epoch) {
 void read_with_state(const struct run *run, float *out) {
     const uint64_t rows = run->spec.table[0].rows;
     memset(out, 0, (1 + SHMT_MAX_PLANES) * rows * sizeof *out);
-    assert_int_equal(run->k->ops->read(run->store, 0, 0, rows, out), 0);
+    assert_int_equal(run->k->backend->store->read(run->store, 0, 0, rows, out), 0);
     for (uint32_t p = 0; p < run->store->layout.planes; p++)
-        memcpy(out + (1 + p) * rows, run->k->ops->state(run->store, 0, p), rows * sizeof *out);
+        memcpy(out + (1 + p) * rows, run->k->backend->store->array(run->store, SHMT_ARRAY_STATE, 0, p).at, rows * sizeof *out);
 }
 
 void assert_state_is_possible(enum shmt_rule_kind rule, enum shmt_merge merge, uint64_t rows, const float *out) {

@@ -1,11 +1,10 @@
 /* What the tests of replicas in the shm backend share: runs of whole items that move a row by exactly 1, what must hold of all
  * copies, and reading parameters with their state. */
-#ifndef TESTS_REPLICAS_HELP_H
-#define TESTS_REPLICAS_HELP_H
+#pragma once
 
 #include "conformance.h"
 
-#include "backends/shm/replicas_priv.h"
+#include "backends/shm/replicas/replicas_priv.h"
 #include "backends/shm/shm.h"
 #include "ps/replicas.h"
 
@@ -15,7 +14,7 @@ enum { ITEM = 16, ITEMS = 60, EPOCHS = 3 }; /* examples of an item; items of an 
 #define WORKER(write, s, h, how) ((struct shmt_policy){write, s, 0, SHMT_LATE_DROP, SHMT_REPLICAS_WORKER, h, how})
 #define NODE(write, s, h, how)   ((struct shmt_policy){write, s, 0, SHMT_LATE_DROP, SHMT_REPLICAS_NODE, h, how})
 
-struct kase case_of(struct shmt_policy policy, uint32_t n_seats, enum shmt_team_kind kind);
+struct kase case_of(struct shmt_policy policy, uint32_t n_seats, const struct shmt_team_kind *kind);
 
 /* Whole items of a power of two of examples, at a rate of 1. Seats are on two nodes by turns, in name, where replicas are
  * nodes'. */
@@ -32,7 +31,7 @@ int add_ones(struct run *run, shmtrain_session *s);
 int add_ones_in_step(struct run *run, shmtrain_session *s);
 
 /* A run of that; fails the test where a push is lost, or copies differ when an epoch is over. */
-void count_ones(struct shmt_policy policy, uint32_t n_seats, enum shmt_team_kind kind);
+void count_ones(struct shmt_policy policy, uint32_t n_seats, const struct shmt_team_kind *kind);
 
 /* For run.epoch_end, when everybody rests: all copies are the master's, bases too, and that is what one sees. */
 int check_copies(shmtrain_session *s, void *arg, uint32_t epoch);
@@ -43,5 +42,3 @@ void read_with_state(const struct run *run, float *out);
 
 /* Of what was read so: no number, or less than 0 where the rule keeps squares, fails the test. */
 void assert_state_is_possible(enum shmt_rule_kind rule, enum shmt_merge merge, uint64_t rows, const float *out);
-
-#endif

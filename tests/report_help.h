@@ -1,6 +1,5 @@
 /* For tests of reports: an ordinary one. */
-#ifndef SHMT_TESTS_REPORT_HELP_H
-#define SHMT_TESTS_REPORT_HELP_H
+#pragma once
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,11 +7,7 @@
 
 #include <shmtrain/report.h>
 
-static int deadline(void **state) {
-    (void)state;
-    alarm(60);
-    return 0;
-}
+#include "deadline.h"
 
 static const struct shmtrain_epoch TWO_EPOCHS[] = {{.epoch = 1,
                                                     .examples = 32561,
@@ -115,5 +110,3 @@ static struct shmtrain_report ordinary(void) {
 /* ---- JSON ---- */
 
 #define TEST(f) cmocka_unit_test_setup(f, deadline)
-
-#endif

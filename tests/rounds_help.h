@@ -1,11 +1,10 @@
 /* What the tests of rounds share: running them with threads and with processes, and telling from the weights alone what was in
- * which update. For one .c file per program: it defines the wrapped shmt_futex_wait.
+ * which update.
  *
  * The arithmetic: each example has a row of its own in each epoch and a gradient of -1 there, the rate is 1, sgd. So an
  * update of E examples adds 1 / E to E rows, and from the weights alone it can be told which examples were in updates of how
  * many. */
-#ifndef TESTS_ROUNDS_HELP_H
-#define TESTS_ROUNDS_HELP_H
+#pragma once
 
 /* No program uses all of it. */
 #pragma GCC diagnostic ignored "-Wunused-function"
@@ -21,17 +20,17 @@
 
 #include <cmocka.h>
 
-#include "backends/shm/rounds_priv.h"
+#include "backends/shm/rounds/rounds_priv.h"
 #include "backends/shm/shm.h"
 #include "base/random.h"
 #include "ps/session.h"
 #include "runtime/team.h"
 #include "sanitized.h"
-#include "sync/futex.h"
+#include "sync/host.h"
 
 enum { MOST_SEATS = 64, EPOCHS = 3 };
 
-static const struct shmt_backend_ops *const OPS = &SHMT_BACKEND_SHM;
+static const struct shmt_backend *const BACKEND = &SHMT_BACKEND_SHM;
 
 enum { UNKNOWN, APPLIED, DROPPED, FOLDED };
 
@@ -49,7 +48,7 @@ struct told {
 struct game {
     struct shmt_spec spec;
     struct shmt_store *store;
-    enum shmt_team_kind kind;
+    const struct shmt_team_kind *kind;
     int (*work)(struct game *, shmtrain_session *);
     struct told *told;
     bool lends;         /* gradients are written into lent buffers */
@@ -59,12 +58,18 @@ struct game {
 };
 
 /* Whoever sleeps does so until it is woken: a wake-up that is lost hangs, where it would else cost 100 ms. */
-void __real_shmt_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t at_most_ns);
-void __wrap_shmt_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t at_most_ns);
-
-void __wrap_shmt_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t at_most_ns) {
+static void wait_until_woken(_Atomic uint32_t *word, uint32_t expected, uint64_t at_most_ns) {
     (void)at_most_ns;
-    __real_shmt_futex_wait(word, expected, UINT64_C(3600000000000));
+    SHMT_HOST_MACHINE.wait(word, expected, UINT64_C(3600000000000));
+}
+
+static int sleep_until_woken(void **state) {
+    static struct shmt_host_ops host;
+    (void)state;
+    host = SHMT_HOST_MACHINE;
+    host.wait = wait_until_woken;
+    shmt_host_use(&host);
+    return 0;
 }
 
 static struct shmt_spec spec_of(struct shmt_policy policy, uint32_t n_seats, uint64_t n_examples, uint32_t item) {
@@ -105,7 +110,7 @@ static int seat_body(void *arg, uint32_t rank, struct shmt_team *team, struct sh
     struct game *game = arg;
     shmtrain_session s;
     (void)team;
-    int rc = shmt_session_enter(&s, OPS, game->store, &game->spec, rank, 0, e);
+    int rc = shmt_session_enter(&s, BACKEND, game->store, &game->spec, rank, 0, e);
     if (rc < 0) return rc;
     rc = game->work(game, &s);
     if (rc < 0) *e = s.error;
@@ -113,15 +118,15 @@ static int seat_body(void *arg, uint32_t rank, struct shmt_team *team, struct sh
     return rc;
 }
 
-static void wake(void *arg) { OPS->rouse(((struct game *)arg)->store); }
+static void wake(void *arg) { BACKEND->store->wake(((struct game *)arg)->store); }
 
 static int play(struct game *game, struct shmt_error *e) {
     const struct shmt_team_spec team = {.kind = game->kind,
                                         .n = game->spec.n_seats,
                                         .body = seat_body,
                                         .arg = game,
-                                        .abort = OPS->abort_word(game->store),
-                                        .roused = wake,
+                                        .abort = BACKEND->store->abort_word(game->store),
+                                        .on_abort = wake,
                                         .grace_ms = 5000,
                                         .what = "testing"};
     alarm(120); /* a round that nobody closes must fail, not hang */
@@ -130,8 +135,8 @@ static int play(struct game *game, struct shmt_error *e) {
 
 static void begin(struct game *game) {
     struct shmt_error e = {0};
-    if (OPS->create(&game->spec, NULL, &game->store, &e) != 0) fail_msg("create: %s", e.text);
-    game->told = OPS->board(game->store);
+    if (BACKEND->create(&game->spec, NULL, &game->store, &e) != 0) fail_msg("create: %s", e.text);
+    game->told = shmt_array_at(BACKEND, game->store, SHMT_ARRAY_BOARD);
 }
 
 static void play_well(struct game *game) {
@@ -141,7 +146,7 @@ static void play_well(struct game *game) {
     if (rc != 0) fail_msg("%s: %s", shmtrain_status_name(rc), e.text);
 }
 
-static void end(struct game *game) { OPS->destroy(game->store); }
+static void end(struct game *game) { BACKEND->store->destroy(game->store); }
 
 /* ---- gradients of ones ---- */
 
@@ -204,7 +209,7 @@ static int add_ones(struct game *game, shmtrain_session *s) {
 static uint64_t sum_of(const struct game *game, size_t counter) {
     uint64_t sum = 0;
     for (uint32_t rank = 0; rank < game->spec.n_seats; rank++) {
-        const char *c = (const char *)OPS->counters(game->store, rank);
+        const char *c = (const char *)BACKEND->store->counters(game->store, rank);
         sum += load_relaxed((const _Atomic uint64_t *)(const void *)(c + counter));
     }
     return sum;
@@ -218,7 +223,7 @@ static uint64_t check_rows(const struct game *game) {
     float *row = malloc((n + 1) * sizeof *row);
     uint64_t *rows_of = calloc(n + 1, sizeof *rows_of), moved = 0, updates = 0; /* [E] */
     assert_true(row && rows_of);
-    assert_int_equal(OPS->read(game->store, 0, 0, n + 1, row), 0);
+    assert_int_equal(BACKEND->store->read(game->store, 0, 0, n + 1, row), 0);
     for (uint64_t i = 0; i < n; i++) {
         if (row[i] == 0) continue;
         const uint64_t examples = (uint64_t)lroundf(1 / row[i]);
@@ -248,7 +253,7 @@ static void check_counts(const struct game *game) {
     assert_int_equal(told->dropped, SUM(game, dropped));
     assert_int_equal(told->folded, SUM(game, folded));
     for (uint64_t i = 0; i < all; i++) {
-        assert_int_equal(OPS->read(game->store, 0, i, 1, &row), 0);
+        assert_int_equal(BACKEND->store->read(game->store, 0, i, 1, &row), 0);
         assert_int_not_equal(told->fate[i], UNKNOWN);
         if (told->fate[i] == APPLIED || told->fate[i] == FOLDED) assert_true(row > 0);
         if (told->fate[i] == DROPPED) assert_true(row == 0);
@@ -267,7 +272,7 @@ static void count(struct game game) {
     end(&game);
 }
 
-static const enum shmt_team_kind KINDS[] = {SHMT_TEAM_THREADS, SHMT_TEAM_PROCESSES};
+static const struct shmt_team_kind *const KINDS[] = {&SHMT_TEAM_THREADS, &SHMT_TEAM_PROCESSES};
 enum { N_KINDS = WATCHES_RACES ? 1 : 2 };
 
 /* 3000 examples: 9000 rows, which have maps and are cut into slices; 300: one slice, no maps. */
@@ -285,5 +290,3 @@ static void count_all(struct shmt_policy policy, uint32_t n_seats) {
                 count(game);
             }
 }
-
-#endif

@@ -3,8 +3,7 @@
  *
  * The testing process adopts orphans (a subreaper), so whatever the program leaves behind is seen: program_finish fails when a
  * process of the group outlives the program by more than a moment. */
-#ifndef SHMT_TESTS_RUN_PROGRAM_H
-#define SHMT_TESTS_RUN_PROGRAM_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -107,5 +106,3 @@ void program_write_file(const char *name, const char *contents);
 /* After each test: kills and frees everything that it has started. */
 int program_end_all(void **state);
 #define PROGRAM_TEST(f) cmocka_unit_test_teardown(f, program_end_all)
-
-#endif

@@ -1,14 +1,13 @@
 /* The seal of a model file (examples/seal.py), made right for bytes that a test or a fuzzer has changed, so that what lies behind the
  * check of the seal is reached. */
-#ifndef SHMT_TESTS_SEAL_HELP_H
-#define SHMT_TESTS_SEAL_HELP_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <xxhash.h>
 
-#include "train/model_file.h"
+#include "files/model_file.h"
 
 /* The whole file: (n) bytes. One that has no seal stays as it is. */
 static inline void make_seal(uint8_t *whole, uint64_t n) {
@@ -21,5 +20,3 @@ static inline void make_seal(uint8_t *whole, uint64_t n) {
     snprintf(digits, sizeof digits, "%016llx", (unsigned long long)XXH64(whole + 8, n - 8, 0));
     memcpy(at, digits, SHMT_SEAL_CHARS);
 }
-
-#endif

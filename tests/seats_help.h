@@ -1,7 +1,6 @@
 /* For tests of seats for guests: a play of threads, which a chief directs, scene by scene. At the end of each epoch it starts guests
  * and waits until they have reserved their seats, or asks some to leave; so it is certain who takes part in which epoch. */
-#ifndef TESTS_SEATS_HELP_H
-#define TESTS_SEATS_HELP_H
+#pragma once
 
 #include <math.h>
 #include <pthread.h>
@@ -57,7 +56,7 @@ struct scene {
     uint32_t come, go;
 };
 
-static const struct shmt_backend_ops *const OPS = &SHMT_BACKEND_SHM;
+static const struct shmt_backend *const BACKEND = &SHMT_BACKEND_SHM;
 
 static inline struct shmt_spec spec_of(enum shmt_write write) {
     struct shmt_spec spec = {.n_seats = SEATS,
@@ -130,12 +129,13 @@ static inline int direct(shmtrain_session *s, void *arg, uint32_t epoch) {
     const struct scene *scene = &play->scene[epoch];
     while ((int)a->rank == play->slow_rank && scene->go >> a->rank & 1 && shmt_shm_is_present(play->store, a->rank)) nap();
     if (a->rank != 0) return 0;
-    if (play->stranger && epoch == 0 && OPS->reserve(play->store, play->stranger, &a->error) != 1) return SHMTRAIN_E_SYSTEM;
-    if (OPS->tally(s->seat, &play->tally[epoch]) < 0) return SHMTRAIN_E_MEMORY;
+    if (play->stranger && epoch == 0 && BACKEND->guests->reserve(play->store, play->stranger, &a->error) != 1)
+        return SHMTRAIN_E_SYSTEM;
+    if (BACKEND->seat->tally(s->seat, &play->tally[epoch]) < 0) return SHMTRAIN_E_MEMORY;
     for (uint32_t rank = OWN; rank < SEATS; rank++) {
         if (scene->come >> rank & 1) start(play, rank);
         while (scene->come >> rank & 1 && load_acquire(&play->actor[rank].entered) == 0) nap(); /* pairs with its release */
-        if (scene->go >> rank & 1) OPS->part(play->store, rank);
+        if (scene->go >> rank & 1) BACKEND->guests->request_leave(play->store, rank);
     }
     return 0;
 }
@@ -145,9 +145,9 @@ static inline void *act(void *arg) {
     struct play *play = a->play;
     const bool guest = a->rank >= OWN;
     shmtrain_session s;
-    a->rc = guest ? OPS->reserve(play->store, a->rank, &a->error) : 1;
+    a->rc = guest ? BACKEND->guests->reserve(play->store, a->rank, &a->error) : 1;
     const bool comes = a->rc == 1;
-    if (comes) a->rc = shmt_session_enter(&s, OPS, play->store, &play->spec, a->rank, 0, &a->error);
+    if (comes) a->rc = shmt_session_enter(&s, BACKEND, play->store, &play->spec, a->rank, 0, &a->error);
     store_release(&a->entered, 1); /* pairs with the acquire in `direct` */
     if (!comes || a->rc < 0) return NULL;
     s.epoch_end = direct;
@@ -156,7 +156,7 @@ static inline void *act(void *arg) {
     if (a->rc == 0 && !s.over) a->rc = work(a, &s);
     if (a->rc < 0) a->error = s.error;
     shmt_session_leave(&s);
-    if (a->rc == SHMTRAIN_E_DIED) store_release(&play->dead, 1); /* pairs with the acquire in `mourned` */
+    if (a->rc == SHMTRAIN_E_DIED) store_release(&play->dead, 1); /* pairs with the acquire in `reclaim_after_death` */
     return NULL;
 }
 
@@ -179,7 +179,7 @@ static inline struct play *prepare(enum shmt_write write, const struct scene *sc
 static inline void set_out(struct play *play) {
     struct shmt_error e = {0};
     alarm(120);
-    if (OPS->create(&play->spec, NULL, &play->store, &e) < 0) fail_msg("%s", e.text);
+    if (BACKEND->create(&play->spec, NULL, &play->store, &e) < 0) fail_msg("%s", e.text);
     for (uint32_t rank = 0; rank < OWN; rank++) start(play, rank);
 }
 
@@ -208,8 +208,8 @@ static inline void join_all(struct play *play) {
 }
 
 static inline void end(struct play *play, float *out) {
-    assert_int_equal(OPS->read(play->store, 0, 0, FLOATS, out), 0);
-    OPS->destroy(play->store);
+    assert_int_equal(BACKEND->store->read(play->store, 0, 0, FLOATS, out), 0);
+    BACKEND->store->destroy(play->store);
     free(play);
 }
 
@@ -227,5 +227,3 @@ static inline void check_seen_once(const struct play *play) {
     for (int epoch = 0; epoch < EPOCHS; epoch++)
         for (int i = 0; i < EXAMPLES; i++) assert_int_equal(play->seen[epoch][i], 1);
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* What the tests of the segment room share. */
-#ifndef SHMT_TESTS_SEGMENT_HELP_H
-#define SHMT_TESTS_SEGMENT_HELP_H
+#pragma once
 
 #include "segment/segment.h"
 
@@ -62,5 +61,3 @@ static inline int in_child(int (*body)(void *), void *arg) {
     if (WIFSIGNALED(status)) fail_msg("the child was killed by signal %d", WTERMSIG(status));
     return WEXITSTATUS(status);
 }
-
-#endif

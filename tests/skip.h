@@ -1,6 +1,5 @@
 /* A case that is skipped says why; tests/summary shows it: SKIP("no right to mount %s", folder). */
-#ifndef SHMT_TESTS_SKIP_H
-#define SHMT_TESTS_SKIP_H
+#pragma once
 
 #define SKIP(...)                   \
     do {                            \
@@ -9,5 +8,3 @@
         print_message("\n");        \
         skip();                     \
     } while (0)
-
-#endif

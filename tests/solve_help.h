@@ -1,6 +1,5 @@
 /* For tests of exact fits: data, a problem with it, and its phases, done by parts one after the other. */
-#ifndef SHMT_TESTS_SOLVE_HELP_H
-#define SHMT_TESTS_SOLVE_HELP_H
+#pragma once
 
 #include <math.h>
 #include <setjmp.h>
@@ -27,6 +26,11 @@ struct lab {
     struct shmt_solve_plan plan;
     struct shmt_solve_memory memory;
     void *block;
+    struct shmt_problem sample; /* of every other example, with memory of its own, where a wish is warm */
+    uint32_t drawn[N];
+    struct shmt_solve_plan sample_plan;
+    struct shmt_solve_memory of_sample;
+    void *sample_block;
     struct shmt_solve_state state;
     uint64_t round;
     uint64_t looks, leave_at; /* from work within phases; a phase is left at this one, from 1; 0: none is */
@@ -41,6 +45,8 @@ struct wish {
     uint32_t parts;   /* L2 is chosen: by so many parts of the examples */
     enum shmt_solve_scale scale;
     enum shmt_solve_live live;
+    bool warm;                      /* a sample is fitted first */
+    bool heaped;                    /* sums for columns are taken by rows */
     bool interior;                  /* hinge: dual ascent is left for interior points */
     void (*spoil)(struct lab *lab); /* changes the rows that were made; NULL: nobody does */
 };
@@ -75,6 +81,24 @@ static inline void make_rows(struct lab *lab, const struct wish *wish) {
         lab->weight[i] = i % 11 == 0 ? 0 : (float)(0.5 + uniform());
     }
     lab->start[N] = at;
+}
+
+/* Memory whose every number is none until it is written. */
+static inline void *make_block(uint64_t bytes) {
+    void *block = aligned_alloc(SHMT_SOLVE_ALIGNMENT, bytes);
+    assert_non_null(block);
+    memset(block, 0xff, bytes);
+    return block;
+}
+
+static inline void make_sample(struct lab *lab) {
+    lab->sample = lab->problem;
+    lab->sample.n = lab->problem.n / 2;
+    lab->sample.example = lab->drawn;
+    for (uint64_t k = 0; k < lab->sample.n; k++) lab->drawn[k] = (uint32_t)shmt_problem_example(&lab->problem, 2 * k);
+    shmt_solve_plan_sample(&lab->plan, lab->sample.n, lab->sample.n * PER_ROW, &lab->sample_plan);
+    lab->sample_block = make_block(lab->sample_plan.row_bytes);
+    shmt_solve_memory_of_sample(&lab->sample_plan, lab->sample_block, &lab->memory, &lab->of_sample);
 }
 
 static inline struct lab *make_lab(const struct wish *wish) {
@@ -125,18 +149,20 @@ static inline struct lab *make_lab(const struct wish *wish) {
                                            .has_scales = wish->scale != SHMT_SCALE_NO,
                                            .has_values = wish->values,
                                            .is_hinge = wish->loss == SHMT_SOLVE_HINGE,
-                                           .is_live = wish->live != SHMT_LIVE_NO};
+                                           .is_live = wish->live != SHMT_LIVE_NO,
+                                           .has_l1 = wish->l1 > 0,
+                                           .heaped = wish->heaped};
     shmt_solve_plan(&sizes, &lab->plan);
-    lab->block = aligned_alloc(SHMT_SOLVE_ALIGNMENT, lab->plan.bytes);
-    assert_non_null(lab->block);
-    memset(lab->block, 0xff, lab->plan.bytes); /* what nobody has written is no number */
+    lab->block = make_block(lab->plan.bytes);
     shmt_solve_memory_at(&lab->plan, lab->block, &lab->memory);
-    shmt_newton_begin(&lab->problem, false, &lab->state);
+    if (wish->warm) make_sample(lab);
+    shmt_newton_begin(&lab->problem, wish->warm, &lab->state);
     return lab;
 }
 
 static inline void free_lab(struct lab *lab) {
     free(lab->block);
+    free(lab->sample_block);
     free(lab);
 }
 
@@ -144,15 +170,16 @@ static inline void free_lab(struct lab *lab) {
 static inline bool look(void *arg) {
     struct lab *lab = arg;
     lab->looks++;
-    if (lab->leave_at == 0 || lab->looks < lab->leave_at || !shmt_newton_may_leave(&lab->state)) return true;
-    shmt_solve_leave(&lab->memory, lab->round);
+    if (lab->leave_at == 0 || lab->looks < lab->leave_at || !shmt_newton_may_skip(&lab->state)) return true;
+    shmt_solve_skip(&lab->memory, lab->round);
     return false;
 }
 
 static inline struct shmt_pass pass_of(struct lab *lab, const struct shmt_solve_state *state, uint32_t part, uint32_t n_parts) {
-    return (struct shmt_pass){.problem = &lab->problem,
-                              .plan = &lab->plan,
-                              .memory = &lab->memory,
+    const bool sampled = state->choice.sampled != 0;
+    return (struct shmt_pass){.problem = sampled ? &lab->sample : &lab->problem,
+                              .plan = sampled ? &lab->sample_plan : &lab->plan,
+                              .memory = sampled ? &lab->of_sample : &lab->memory,
                               .state = state,
                               .round = lab->round,
                               .part = part,
@@ -253,6 +280,14 @@ static inline double objective(const struct lab *lab, uint32_t at, double by) {
     return sum / (double)p->n + lab->state.l2 / 2 * squares + p->l1 * sizes;
 }
 
+/* Tables as they come: one column is a million times as large as the others, one lies around 1000. */
+static inline void stretch_columns(struct lab *lab) {
+    for (uint64_t at = 0; at < N * PER_ROW; at++) {
+        if (lab->id[at] == 3) lab->value[at] *= 1e6F;
+        if (lab->id[at] == 17) lab->value[at] += 1e3F;
+    }
+}
+
 /* Softmax: a class that no example has. */
 static inline void empty_a_class(struct lab *lab) {
     for (uint64_t i = 0; i < N; i++) lab->label[i] = lab->label[i] == 4 ? 6 : lab->label[i];
@@ -294,6 +329,29 @@ static const struct wish WISHES[] = {
     {.loss = SHMT_SOLVE_LOGISTIC, .columns = 1500, .bias = 1, .subset = true, .l2 = 1e-3, .l1 = 1e-3},
     {.loss = SHMT_SOLVE_SQUARED, .columns = 40, .bias = 1, .values = true, .weights = true, .l2 = 1e-2, .l1 = 0.2},
     {.loss = SHMT_SOLVE_SQUARED, .columns = 1500, .bias = 1, .values = true, .l1 = 1e-2},
+    {.loss = SHMT_SOLVE_LOGISTIC, .columns = 1500, .bias = 1, .values = true, .weights = true, .l2 = 1e-4, .heaped = true},
+    {.loss = SHMT_SOLVE_LOGISTIC, .columns = 1500, .subset = true, .l2 = 1e-3, .heaped = true},
+    {.loss = SHMT_SOLVE_SQUARED, .columns = 1500, .bias = 1, .values = true, .weights = true, .l2 = 1e-2, .heaped = true},
+    {.loss = SHMT_SOLVE_SQUARED, .columns = 40, .values = true, .subset = true, .l2 = 1e-2, .l1 = 0.1, .heaped = true},
+    {.loss = SHMT_SOLVE_HINGE, .columns = 1500, .bias = 1, .values = true, .weights = true, .l2 = 1e-2, .heaped = true},
+    {.loss = SHMT_SOLVE_HINGE, .columns = 1500, .subset = true, .l2 = 1e-2, .heaped = true},
+    {.loss = SHMT_SOLVE_HINGE, .columns = 40, .bias = 1, .values = true, .l2 = 1e-5, .interior = true, .heaped = true},
+    {.loss = SHMT_SOLVE_LOGISTIC, .columns = 1500, .values = true, .l2 = 1e-3, .live = SHMT_LIVE_ATOMIC, .heaped = true},
+    {.loss = SHMT_SOLVE_LOGISTIC,
+     .columns = 40,
+     .bias = 1,
+     .values = true,
+     .weights = true,
+     .parts = 3,
+     .scale = SHMT_SCALE_CHOSEN,
+     .heaped = true},
+    {.loss = SHMT_SOLVE_LOGISTIC, .columns = 40, .bias = 1, .values = true, .l2 = 1e-3, .spoil = stretch_columns},
+    {.loss = SHMT_SOLVE_LOGISTIC, .columns = 40, .values = true, .l1 = 1e-2, .spoil = stretch_columns},
+    {.loss = SHMT_SOLVE_LOGISTIC, .columns = 40, .bias = 1, .values = true, .weights = true, .l2 = 1e-3, .warm = true},
+    {.loss = SHMT_SOLVE_LOGISTIC, .columns = 1500, .values = true, .l2 = 1e-3, .warm = true, .heaped = true},
+    {.loss = SHMT_SOLVE_LOGISTIC, .columns = 40, .bias = 1, .subset = true, .l1 = 1e-2, .warm = true},
+    {.loss = SHMT_SOLVE_SQUARED, .columns = 1500, .bias = 1, .values = true, .l2 = 1e-2, .warm = true},
+    {.loss = SHMT_SOLVE_SOFTMAX, .columns = 40, .bias = 1, .values = true, .l2 = 1e-2, .classes = 4, .warm = true},
     {.loss = SHMT_SOLVE_SOFTMAX, .columns = 40, .bias = 1, .values = true, .l2 = 1e-3, .classes = 5},
     {.loss = SHMT_SOLVE_SOFTMAX, .columns = 200, .weights = true, .subset = true, .l2 = 1e-2, .classes = 3},
     {.loss = SHMT_SOLVE_SOFTMAX,
@@ -332,5 +390,3 @@ static const struct wish WISHES[] = {
      .scale = SHMT_SCALE_CHOSEN},
 };
 #define N_WISHES (sizeof WISHES / sizeof *WISHES)
-
-#endif

@@ -1,6 +1,5 @@
 /* What the tests of the store room share: random numbers, sparse examples, and a small table with all that a span can show. */
-#ifndef SHMT_TESTS_STORE_HELP_H
-#define SHMT_TESTS_STORE_HELP_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "store/kernels.h"
+#include "update/kernels.h"
 
 enum {
     ROWS = 203,
@@ -70,7 +69,7 @@ static inline void free_examples(struct examples *x) {
 /* Plain memory: it can be copied, compared, and shared with other processes. */
 struct table {
     float weight[ROWS], grad[ROWS], share[ROWS], state[SHMT_MAX_PLANES * PLANE];
-    _Atomic uint64_t counted[ROWS]; /* each with its weight (store/counted_priv.h) */
+    _Atomic uint64_t counted[ROWS]; /* each with its weight (update/counted_priv.h) */
     _Atomic uint32_t lock[LOCKS];
     _Atomic uint32_t arrived; /* workers, so that they begin together */
     uint8_t touched[LINES];
@@ -98,8 +97,6 @@ static inline struct shmt_span span_of(struct table *t, enum shmt_write write, e
 
 /* Whether the rule can be written so. */
 static inline bool is_legal(enum shmt_write write, enum shmt_rule_kind rule) {
-    const struct shmt_rule r = {.kind = rule, .momentum = 0.5f, .beta2 = 0.5f, .epsilon = 1, .beta = 1};
+    const struct shmt_rule r = {.kind = rule, .momentum = 0.5f, .beta2 = 0.5f, .epsilon = 1, .beta = 1, .rho = 0.5f};
     return shmt_rule_check(&r, write, NULL) == 0;
 }
-
-#endif

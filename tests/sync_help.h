@@ -1,14 +1,12 @@
-/* What tests of gates share: groups on memory that may be shared, and the system's part, faked where a test asks for it. To be
- * linked with --wrap=shmt_futex_wait and --wrap=sched_yield. */
-#ifndef SHMT_TESTS_SYNC_HELP_H
-#define SHMT_TESTS_SYNC_HELP_H
+/* What tests of gates share: groups on memory that may be shared, and the machine as a host that does other than it is told where
+ * a test asks for it. */
+#pragma once
 
 #include "sync/gate.h"
 
 #include "base/random.h"
-#include "sync/futex.h"
+#include "sync/host.h"
 
-#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -43,32 +41,40 @@ struct member_arg {
     int result;
 };
 
-/* The system's part, faked where a test asks for it. Whoever sleeps without end hangs when its wake-up is lost; otherwise
- * that would only cost 100 ms, and no test could tell. */
+/* What the host does other than the machine. Whoever sleeps without end hangs when its wake-up is lost; otherwise that would only
+ * cost 100 ms, and no test could tell. */
 static struct {
     _Atomic uint32_t naps; /* sleeps so far */
     _Atomic uint32_t longest_ms;
     _Atomic uint32_t endless; /* sleep until woken */
-    _Atomic uint32_t jitter;  /* sched_yield takes a random time instead, so that all interleavings are met */
+    _Atomic uint32_t jitter;  /* offers of the processor take a random time instead, so that all interleavings are met */
 } fake;
 
-void __real_shmt_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t at_most_ns);
-void __wrap_shmt_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t at_most_ns);
-int __real_sched_yield(void);
-int __wrap_sched_yield(void);
-
-void __wrap_shmt_futex_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t at_most_ns) {
+static inline void fake_wait(_Atomic uint32_t *word, uint32_t expected, uint64_t at_most_ns) {
     atomic_fetch_add(&fake.naps, 1);
     if (at_most_ns > load_relaxed(&fake.longest_ms) * UINT64_C(1000000))
         store_relaxed(&fake.longest_ms, (uint32_t)(at_most_ns / 1000000));
-    __real_shmt_futex_wait(word, expected, load_relaxed(&fake.endless) ? UINT64_C(3600000000000) : at_most_ns);
+    SHMT_HOST_MACHINE.wait(word, expected, load_relaxed(&fake.endless) ? UINT64_C(3600000000000) : at_most_ns);
 }
 
-int __wrap_sched_yield(void) {
+static inline void fake_yield(void) {
     static _Thread_local uint64_t calls;
-    if (!load_relaxed(&fake.jitter)) return __real_sched_yield();
+    if (!load_relaxed(&fake.jitter)) {
+        SHMT_HOST_MACHINE.yield();
+        return;
+    }
     const uint64_t turns = shmt_below(shmt_hash64((uint64_t)(uintptr_t)&calls, calls++, 0, 0), 400);
     for (volatile uint64_t k = 0; k < turns; k++) continue;
+}
+
+/* A group's set-up: before any member begins. */
+static inline int use_fakes(void **state) {
+    static struct shmt_host_ops host;
+    (void)state;
+    host = SHMT_HOST_MACHINE;
+    host.wait = fake_wait;
+    host.yield = fake_yield;
+    shmt_host_use(&host);
     return 0;
 }
 
@@ -105,5 +111,3 @@ static inline void until_asleep(struct group *group, uint32_t i) {
     while (load_seq_cst(&group->gate[i].asleep) == 0) sleep_ms(1);
     sleep_ms(10);
 }
-
-#endif

@@ -1,10 +1,10 @@
 /* What the tests of runtime share: bodies of workers, a system that fails where a test asks for it, and the check after each
  * test that nothing is left. For one .c file per program: it defines the wrapped system calls. */
-#ifndef TESTS_TEAM_HELP_H
-#define TESTS_TEAM_HELP_H
+#pragma once
 
 /* No program uses all bodies. */
 #pragma GCC diagnostic ignored "-Wunused-function"
+#pragma GCC diagnostic ignored "-Wunused-variable"
 
 #include "runtime/team.h"
 #include "runtime/team_priv.h"
@@ -32,12 +32,14 @@
 
 #define N_MAX 256
 
+static const struct shmt_team_kind *const KINDS[] = {&SHMT_TEAM_PROCESSES, &SHMT_TEAM_THREADS};
+
 /* What bodies and tests share; mapped anew for each test. */
 static struct shared {
     _Atomic uint32_t abort, go, told;
     _Atomic uint32_t entered[N_MAX];
     _Atomic int32_t pid[N_MAX];
-    _Atomic int32_t supervisor, rouser;
+    _Atomic int32_t supervisor, told_by;
     _Atomic uint32_t number;
     _Atomic uint32_t by_pidfd; /* signals that were sent so */
     char text[64];
@@ -117,12 +119,12 @@ static void assert_no_children(void) {
     assert_int_equal(errno, ECHILD);
 }
 
-static struct shmt_team_spec spec_of(enum shmt_team_kind kind, uint32_t n, shmt_team_body *body) {
+static struct shmt_team_spec spec_of(const struct shmt_team_kind *kind, uint32_t n, shmt_team_body *body) {
     return (struct shmt_team_spec){
         .kind = kind, .n = n, .body = body, .abort = &shared->abort, .grace_ms = 60000, .what = "testing"};
 }
 
-static int run(enum shmt_team_kind kind, uint32_t n, shmt_team_body *body, struct shmt_error *e) {
+static int run(const struct shmt_team_kind *kind, uint32_t n, shmt_team_body *body, struct shmt_error *e) {
     const struct shmt_team_spec spec = spec_of(kind, n, body);
     shmt_error_clear(e);
     return shmt_team_run(&spec, e);
@@ -239,7 +241,7 @@ BODY(wait_for_go) {
     return 0;
 }
 
-static void start(enum shmt_team_kind kind, uint32_t n, shmt_team_body *body, struct shmt_team **out) {
+static void start(const struct shmt_team_kind *kind, uint32_t n, shmt_team_body *body, struct shmt_team **out) {
     const struct shmt_team_spec spec = spec_of(kind, n, body);
     struct shmt_error e = {0};
     assert_int_equal(shmt_team_start(&spec, out, &e), 0);
@@ -248,17 +250,17 @@ static void start(enum shmt_team_kind kind, uint32_t n, shmt_team_body *body, st
     for (uint32_t rank = 0; rank < n; rank++) await(&shared->entered[rank]);
 }
 
-static void note_rouser(void *arg) {
+static void note_abort(void *arg) {
     struct shared *s = arg;
     store_relaxed(&s->number, load_acquire(&s->abort));
-    store_relaxed(&s->rouser, getpid());
+    store_relaxed(&s->told_by, getpid());
     atomic_fetch_add(&s->told, 1);
 }
 
 static void assert_death(shmt_team_body *body, const char *begin, const char *end) {
     struct shmt_error e;
     store_relaxed(&shared->abort, 0);
-    assert_int_equal(run(SHMT_TEAM_PROCESSES, 3, body, &e), SHMTRAIN_E_DIED);
+    assert_int_equal(run(&SHMT_TEAM_PROCESSES, 3, body, &e), SHMTRAIN_E_DIED);
     assert_int_equal(shared->abort, 2);
     assert_memory_equal(e.text, begin, strlen(begin));
     assert_true(strtol(e.text + strlen(begin), NULL, 10) > 1);
@@ -266,5 +268,3 @@ static void assert_death(shmt_team_body *body, const char *begin, const char *en
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
-
-#endif

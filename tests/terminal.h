@@ -1,7 +1,6 @@
 /* A small terminal for tests of the live display: takes what a program writes, and knows what would be seen. It obeys the
  * escape sequences that the display uses, and fails the test at any other. Cells hold one character of UTF-8 each. */
-#ifndef SHMT_TESTS_TERMINAL_H
-#define SHMT_TESTS_TERMINAL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,5 +36,3 @@ unsigned terminal_height(const struct terminal *t);
 /* Whether some row holds these words; shows the screen when a test fails. */
 bool terminal_shows(const struct terminal *t, const char *words);
 void terminal_print(const struct terminal *t);
-
-#endif

@@ -1,7 +1,7 @@
 /* Tests of sync: waiting for an answer, and what waiters tell, with threads. Waiting for members' words: test_sync.c. */
 #include "sync_help.h"
 
-#include "base/clock.h"
+#include "sync/host.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -40,7 +40,7 @@ static void *come_and_ask(void *p) {
         shmt_gate_reach(&gates, SHMT_GATE_CLOCK, phase);
         arg->result |= shmt_gates_wait_until(&gates, enough_have_come, &q);
         while (found < phase && !lock_release(&group->closed, &found, phase)) continue;
-        if (found < phase) shmt_gates_nudge(&gates);
+        if (found < phase) shmt_gates_notify(&gates);
     }
     return NULL;
 }
@@ -115,7 +115,7 @@ static void who_asks_is_ended_by_the_abort_word_and_says_for_whom_it_waited(void
         if (spins) sleep_ms(20);
         shmt_gate_reach(&gates, SHMT_GATE_CLOCK, 1); /* is no answer, and wakes nobody */
         store_release(&group->abort, 2);
-        shmt_gates_rouse(&gates);
+        shmt_gates_wake(&gates);
         pthread_join(thread, NULL);
         assert_int_equal(asker.result, 1);
         assert_int_equal(asker.begun, 1);
@@ -136,7 +136,7 @@ static void who_asks_for_long_sleeps_although_it_spins_first(void **state) {
     assert_int_equal(pthread_create(&thread, NULL, ask, &asker), 0);
     until_asleep(group, 0);
     store_release(&group->closed, 1);
-    shmt_gates_nudge(&gates);
+    shmt_gates_notify(&gates);
     pthread_join(thread, NULL);
     assert_int_equal(asker.result, 0);
     group_destroy(group);
@@ -230,5 +230,5 @@ int main(void) {
         cmocka_unit_test(an_answer_that_comes_at_once_is_no_wait_where_waiters_spin),
         cmocka_unit_test(a_wait_for_one_who_is_late_is_told_once_and_none_where_nobody_is),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, use_fakes, NULL);
 }

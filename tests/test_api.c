@@ -49,12 +49,12 @@ static void tables_and_rows_that_cannot_be_are_refused(void **state) {
     refused(store, shmtrain_store_read(store, 0, 1, 2, x), SHMTRAIN_E_USAGE, "has 2 rows");
     refused(store, shmtrain_store_write(store, 0, UINT64_MAX, 2, x), SHMTRAIN_E_USAGE, "has 2 rows");
     refused(store, shmtrain_store_examples(store, 0), SHMTRAIN_E_USAGE, "1 to 4294967295");
-    for (int t = 1; t < 8; t++) {
+    for (int t = 1; t < 64; t++) {
         char name[8];
         snprintf(name, sizeof name, "t%d", t);
         assert_int_equal(shmtrain_store_table(store, name, 1, 1), t);
     }
-    refused(store, shmtrain_store_table(store, "t8", 1, 1), SHMTRAIN_E_USAGE, "at most 8");
+    refused(store, shmtrain_store_table(store, "t64", 1, 1), SHMTRAIN_E_USAGE, "at most 64");
     refused(store, shmtrain_store_save(store, "/dev/null"), SHMTRAIN_E_USAGE, "no run has trained yet");
     WELL(store, shmtrain_store_run(store, count, NULL));
     refused(store, shmtrain_store_table(store, "late", 1, 1), SHMTRAIN_E_USAGE, "before the first run");

@@ -40,25 +40,26 @@ static void look(const struct shmtrain_batch *batch, const struct shmtrain_setti
     for (uint32_t c = 0; with->classes && c < with->n_classes; c++) out->classes[c] = with->classes[c];
 }
 
-static uint32_t tables(const struct shmtrain_data *data, const struct shmtrain_settings *with, struct shmtrain_shape *out) {
+static uint32_t tables(const struct shmtrain_data *data, const struct shmtrain_settings *with, const void *state,
+                       struct shmtrain_shape *out) {
+    (void)state;
     (void)with;
     out[0] = (struct shmtrain_shape){.name = "w", .rows = (uint64_t)data->n_features + 1, .width = 1};
     return 1;
 }
 
-static int step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
-                double *loss_out) {
+static int step(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, double *loss_out) {
     (void)s;
-    look(batch, with, &g_trained);
+    look(batch, pass->with, &g_trained);
     *loss_out = 0;
     return 0;
 }
 
-static int score(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
-                 float *score_out, double *loss_out) {
-    const uint32_t outputs = g_task == SHMTRAIN_CLASSES ? with->n_classes : 1;
+static int score(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, float *score_out,
+                 double *loss_out) {
+    const uint32_t outputs = g_task == SHMTRAIN_CLASSES ? pass->with->n_classes : 1;
     (void)s;
-    look(batch, with, &g_scored);
+    look(batch, pass->with, &g_scored);
     for (uint32_t i = 0; i < batch->n * outputs; i++) score_out[i] = 0;
     *loss_out = 0;
     return 0;
@@ -69,17 +70,17 @@ static const char *check(const struct shmtrain_data *data) {
 }
 
 /* One output per class; tables of one column, which a dense model may have, too. */
-static const struct shmtrain_model LOOKS = {.size = sizeof(struct shmtrain_model),
-                                            .name = "looks",
-                                            .about = "at the data",
-                                            .task = SHMTRAIN_CLASSES,
-                                            .dense = 1,
-                                            .loss = "none",
-                                            .curvature = 1,
-                                            .check = check,
-                                            .tables = tables,
-                                            .step = step,
-                                            .score = score};
+static const struct shmtrain_model LOOKS = {
+    .size = sizeof(struct shmtrain_model),
+    .name = "looks",
+    .about = "at the data",
+    .task = SHMTRAIN_CLASSES,
+    .traits = {.rows = SHMTRAIN_ROWS_DENSE, .pushes_tables = 1, .loops = 1, .curvature = 1},
+    .loss = "none",
+    .check = check,
+    .tables = tables,
+    .step = step,
+    .score = score};
 
 static struct shmtrain_store *make_looking(const struct shmtrain_model *model, const char *valid) {
     struct shmtrain_store *store;

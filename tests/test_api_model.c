@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "base/random.h"
-#include "train/model_file.h"
+#include "files/model_file.h"
 
 /* ---- a folder with data ---- */
 
@@ -182,27 +182,28 @@ static void predictions_come_in_the_datas_order_whatever_its_labels(void **state
 }
 
 /* An own model of three classes: the one whose centre lies closest to the first value. */
-static uint32_t centre_tables(const struct shmtrain_data *data, const struct shmtrain_settings *with,
+static uint32_t centre_tables(const struct shmtrain_data *data, const struct shmtrain_settings *with, const void *state,
                               struct shmtrain_shape *out) {
+    (void)state;
     (void)data;
     out[0] = (struct shmtrain_shape){.name = "centre", .rows = with->n_classes, .width = 1, .l2_rows = 0};
     return 1;
 }
 
-static int centre_step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+static int centre_step(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch,
                        double *loss_out) {
     (void)s;
     (void)batch;
-    (void)with;
+    (void)pass;
     *loss_out = 0;
     return 0;
 }
 
-static int centre_score(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+static int centre_score(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch,
                         float *score_out, double *loss_out) {
     float centre[3];
     const int rc = shmtrain_pull(s, 0, 0, 3, centre);
-    assert_int_equal(with->n_classes, 3);
+    assert_int_equal(pass->with->n_classes, 3);
     for (uint32_t k = 0; k < batch->n && rc == 0; k++)
         for (int c = 0; c < 3; c++)
             score_out[3 * k + c] = -fabsf(batch->data->value[batch->data->start[batch->first + k]] - centre[c]);

@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "api/split.h"
+#include "loading/split.h"
 #include "api/store_priv.h"
 #include "base/random.h"
 
@@ -163,13 +163,13 @@ static void a_features_share_of_l2_is_how_rarely_it_comes(void **state) {
     write_text("train.svm", "1 1:1 2:1\n2 1:2 2:1 4:0\n1 1:1 3:1 5:1\n2 1:1 5:1\n");
     WELL(store, shmtrain_store_set(store, "l2", "0.01"));
     WELL(store, shmtrain_store_train(store, "train.svm"));
-    const float *share = store->ops->l2_share(load_relaxed(&store->live), 0);
+    const float *share = shmt_array_at(store->run.backend, store->params.held.store, SHMT_ARRAY_L2_SHARE);
     assert_non_null(share);
     assert_true(share[0] == 1 && share[1] == 2 && share[2] == 4 && share[3] == 0 && share[4] == 2);
     assert_true(share[5] == 0);                             /* the bias */
     WELL(store, shmtrain_store_set(store, "mode", "sync")); /* whose updates regularise all rows */
     WELL(store, shmtrain_store_train(store, "train.svm"));
-    assert_null(store->ops->l2_share(load_relaxed(&store->live), 0));
+    assert_null(shmt_array_at(store->run.backend, store->params.held.store, SHMT_ARRAY_L2_SHARE));
     shmtrain_store_destroy(store);
 }
 

@@ -327,7 +327,7 @@ static void structs_that_cannot_be_are_refused(void **state) {
         refused(store, shmtrain_store_arrays(store, "bad", &bad), SHMTRAIN_E_USAGE, words); \
     } while (0)
     BAD_ONE(sparse, bad.size = 0, "size is 0");
-    BAD_ONE(sparse, bad.size = sizeof bad - 8, "size is");
+    BAD_ONE(sparse, bad.size = offsetof(struct shmtrain_arrays, weight), "size is");
     BAD_ONE(sparse, bad.size = UINT32_MAX, "size is");
     BAD_ONE(sparse, bad.n_examples = 0, "no example");
     BAD_ONE(sparse, bad.n_examples = UINT64_MAX, "at most 4294967295");
@@ -343,6 +343,9 @@ static void structs_that_cannot_be_are_refused(void **state) {
     BAD_ONE(dense, bad.n_features = 0, "need n_features");
     BAD_ONE(dense, bad.stride = FEATURES - 1, "overlap");
     BAD_ONE(dense, bad.stride = UINT64_MAX / 4, "more than memory");
+    BAD_ONE(dense, bad.channels = 1, "is not n_features");
+    BAD_ONE(dense, (bad.channels = 2, bad.height = FEATURES, bad.width = 1), "is not n_features");
+    BAD_ONE(dense, (bad.channels = UINT32_MAX, bad.height = UINT32_MAX, bad.width = UINT32_MAX), "is not n_features");
     later.a.size = sizeof later; /* of a header that is newer, with nothing set that is not known here */
     WELL(store, shmtrain_store_arrays(store, "later", &later.a));
     later.more = 1;

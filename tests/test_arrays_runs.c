@@ -21,25 +21,26 @@ static int begin(void **state) {
 
 static struct shmtrain_data g_seen; /* by a worker that is a thread */
 
-static uint32_t tables(const struct shmtrain_data *data, const struct shmtrain_settings *with, struct shmtrain_shape *out) {
+static uint32_t tables(const struct shmtrain_data *data, const struct shmtrain_settings *with, const void *state,
+                       struct shmtrain_shape *out) {
+    (void)state;
     (void)with;
     out[0] = (struct shmtrain_shape){.name = "w", .rows = (uint64_t)data->n_features + 1, .width = 1};
     return 1;
 }
 
-static int step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
-                double *loss_out) {
+static int step(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, double *loss_out) {
     (void)s;
-    (void)with;
+    (void)pass;
     g_seen = *batch->data;
     *loss_out = 0;
     return 0;
 }
 
-static int score(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
-                 float *score_out, double *loss_out) {
+static int score(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, float *score_out,
+                 double *loss_out) {
     (void)s;
-    (void)with;
+    (void)pass;
     g_seen = *batch->data;
     for (uint32_t i = 0; i < batch->n; i++) score_out[i] = 0;
     *loss_out = 0;
@@ -52,13 +53,14 @@ static struct shmtrain_model g_looks = {.size = sizeof(struct shmtrain_model),
                                         .tables = tables,
                                         .step = step,
                                         .score = score},
-                             g_looks_dense = {.size = sizeof(struct shmtrain_model),
-                                              .name = "looks-dense",
-                                              .loss = "loss",
-                                              .dense = 1,
-                                              .tables = tables,
-                                              .step = step,
-                                              .score = score};
+                             g_looks_dense = {
+                                 .size = sizeof(struct shmtrain_model),
+                                 .name = "looks-dense",
+                                 .loss = "loss",
+                                 .traits = {.rows = SHMTRAIN_ROWS_DENSE, .pushes_tables = 1, .loops = 1, .curvature = 0.25f},
+                                 .tables = tables,
+                                 .step = step,
+                                 .score = score};
 
 static char g_note[512];
 

@@ -13,7 +13,7 @@
 
 #include "checkpoint_files_help.h"
 #include "folder_help.h"
-#include "train/model_read.h"
+#include "files/model_read.h"
 
 static void assert_bad(const char *path, const char *words) {
     struct shmt_checkpoint_in *in = NULL;

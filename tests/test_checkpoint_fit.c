@@ -14,8 +14,8 @@
 #include "checkpoint_files_help.h"
 #include "folder_help.h"
 #include "seal_help.h"
-#include "train/checkpoint_priv.h"
-#include "train/model_read.h"
+#include "keeping/checkpoint_priv.h"
+#include "files/model_read.h"
 
 enum { N = 90 };
 
@@ -53,6 +53,7 @@ static struct shmt_checkpoint fit_sample(bool interior) {
                                                   .stuck = 0.1,
                                                   .published = 0.1 + 0.2,
                                                   .nearer = 1e-17,
+                                                  .along = -1e-9,
                                                   .small = 1e-3},
                                          .rows = ROWS,
                                          .width = 1,
@@ -206,6 +207,7 @@ static void each_number_is_checked(void **state) {
         {FIT("bound", "0.34"), "\"bound\": this value contradicts others"},
         {FIT("objective", "-1e-9"), "\"objective\""},
         {FIT("small_curve", "1.5"), "\"small_curve\""},
+        {FIT("promise", "null"), "\"promise\": this value is not possible"},
         {{.without = "fit/point"}, "key \"fit/point\": this tensor is missing"},
         {{.without = "fit/epochs"}, "key \"fit/epochs\": it does not have a row for each finished epoch"},
         {{.broken = "fit/point"}, "key \"fit/point\": it has numbers that are not finite"},
@@ -223,6 +225,10 @@ static void each_number_is_checked(void **state) {
     }
     write_with(false, &(struct change)FIT("unknown", "[1]")); /* of a later version that says more: no harm */
     shmt_checkpoint_close(open_good("made"));
+    write_with(false, &(struct change)FIT("promise", NULL)); /* of an earlier one, which had none */
+    struct shmt_checkpoint_in *in = open_good("made");
+    assert_true(shmt_checkpoint_of(in)->fit.kept.along == 0);
+    shmt_checkpoint_close(in);
 }
 
 /* Without its seal a bit that turns is always seen; with one that was made right the file is refused, or all in it is possible. */

@@ -45,7 +45,7 @@ static void every_example_is_handed_out_exactly_once_per_epoch(void **state) {
 static int pin_tally(shmtrain_session *s, void *arg, uint32_t epoch) {
     struct run *run = arg;
     struct shmt_tally tally;
-    if (s->ops->tally(s->seat, &tally) != 0) return SHMTRAIN_E_MEMORY;
+    if (s->backend->seat->tally(s->seat, &tally) != 0) return SHMTRAIN_E_MEMORY;
     if (s->seat->rank == 0) ((struct shmt_tally *)run->board)[epoch] = tally;
     return shmt_session_meet(s);
 }
@@ -143,7 +143,7 @@ static int stop_after_four(struct run *run, shmtrain_session *s) {
     while ((rc = shmtrain_next(s, &w)) == 1) {
         const float grad = -(float)w.n;
         if ((rc = shmtrain_push(s, 0, 0, 1, &grad)) < 0 || (rc = shmtrain_clock(s, NULL)) < 0) return rc;
-        if (++items == 4) run->k->ops->stop(run->store);
+        if (++items == 4) store_relaxed(run->k->backend->store->stop_word(run->store), 1);
     }
     return rc;
 }
@@ -285,7 +285,7 @@ static void refuses_misuse_of_lent_buffers(const struct kase *k) {
     struct run run;
     begin(&run, k, spec_of(k, 1000, 6, 1));
     go_well(&run, misuse_lent);
-    assert_int_equal(k->ops->read(run.store, 0, 0, 6, x), 0);
+    assert_int_equal(k->backend->store->read(run.store, 0, 0, 6, x), 0);
     for (int i = 0; i < 6; i++) assert_true(x[i] == 0);
     end(&run);
 }
@@ -312,20 +312,60 @@ static void refuses_impossible_specs(const struct kase *k) {
     struct shmt_error e = {0};
     struct shmt_spec spec = spec_of(k, 10, 1, 1);
     spec.n_examples = 0;
-    assert_int_equal(k->ops->plan(&spec, &need, &e), SHMTRAIN_E_USAGE);
+    assert_int_equal(k->backend->plan(&spec, &need, &e), SHMTRAIN_E_USAGE);
     spec = spec_of(k, 10, UINT64_MAX / 4, 1000);
-    assert_true(k->ops->plan(&spec, &need, NULL) < 0);
+    assert_true(k->backend->plan(&spec, &need, NULL) < 0);
     spec = spec_of(k, 10, 1, 1);
     spec.n_tables = 0;
-    assert_int_equal(k->ops->plan(&spec, &need, NULL), SHMTRAIN_E_USAGE);
+    assert_int_equal(k->backend->plan(&spec, &need, NULL), SHMTRAIN_E_USAGE);
     spec = spec_of(k, 10, 1, 1);
     spec.policy.quorum = k->n_seats + 1;
-    assert_int_equal(k->ops->plan(&spec, &need, NULL), SHMTRAIN_E_USAGE);
+    assert_int_equal(k->backend->plan(&spec, &need, NULL), SHMTRAIN_E_USAGE);
 }
 
 static void impossible_specs_are_refused_before_memory_is_made(void **state) {
     (void)state;
     each_case(refuses_impossible_specs);
+}
+
+static struct shmt_array array_of(const struct run *run, enum shmt_array_name name, int t, uint32_t plane) {
+    const struct shmt_array array = run->k->backend->store->array(run->store, name, t, plane);
+    assert_true((array.at != NULL) == (array.n > 0));
+    uint64_t set = 0;
+    for (uint64_t i = 0; i < array.n * array.each; i++) set += ((const unsigned char *)array.at)[i] != 0;
+    assert_int_equal(set, 0);
+    return array;
+}
+
+/* What the spec asks for, and no more; all apart, and the parameters where they are read and written. */
+static void finds_arrays(const struct kase *k) {
+    const float row[2] = {3, 4};
+    struct shmt_spec spec = spec_of(k, 1000, 6, 2);
+    struct run run;
+    spec.n_tables = 2;
+    spec.table[1] = (struct shmt_table_spec){.name = "u", .rows = 5, .width = 1};
+    spec.l2_rows[1] = 5;
+    spec.head_bytes = 100;
+    spec.row_places = true;
+    begin(&run, k, spec);
+    const struct shmt_array weight = array_of(&run, SHMT_ARRAY_WEIGHT, 0, 0), second = array_of(&run, SHMT_ARRAY_WEIGHT, 1, 0);
+    assert_true(weight.n == 12 && second.n == 5 && weight.each == sizeof(float));
+    assert_true((float *)second.at >= (float *)weight.at + 12 || (float *)weight.at >= (float *)second.at + 5);
+    assert_int_equal(array_of(&run, SHMT_ARRAY_HEAD, 0, 0).n, 100);
+    assert_int_equal(array_of(&run, SHMT_ARRAY_BOARD, 0, 0).n, spec.board_bytes);
+    assert_int_equal(array_of(&run, SHMT_ARRAY_ROW_PLACE, 0, 0).n, 6);
+    assert_int_equal(array_of(&run, SHMT_ARRAY_ROW_PLACE, 1, 0).n, 0);
+    assert_int_equal(array_of(&run, SHMT_ARRAY_L2_SHARE, 0, 0).n, 0);
+    assert_int_equal(array_of(&run, SHMT_ARRAY_STATE, 0, shmt_flat_planes(&spec)).n, 0);
+    assert_true((array_of(&run, SHMT_ARRAY_CURVATURE, 0, 0).n > 0) == spec.curvatures);
+    assert_int_equal(k->backend->store->write(run.store, 0, 2, 1, row), 0);
+    assert_memory_equal((float *)weight.at + 4, row, sizeof row);
+    end(&run);
+}
+
+static void arrays_are_found_by_name_with_their_sizes(void **state) {
+    (void)state;
+    each_case(finds_arrays);
 }
 
 int main(void) {
@@ -339,6 +379,7 @@ int main(void) {
         cmocka_unit_test(calls_out_of_order_are_refused_with_a_sentence),
         cmocka_unit_test(a_lent_buffer_is_pushed_once_whole_and_first),
         cmocka_unit_test(impossible_specs_are_refused_before_memory_is_made),
+        cmocka_unit_test(arrays_are_found_by_name_with_their_sizes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,4 @@
-/* Batches whose gradients are lists of terms (store/terms.h): every backend, with every number of seats, gives the same bits,
+/* Batches whose gradients are lists of terms (update/terms.h): every backend, with every number of seats, gives the same bits,
  * whether a gradient goes into lists, into buffers because there is no room, or into both. */
 #include "conformance.h"
 
@@ -87,8 +87,8 @@ static void learns_as_the_first(const struct kase *k) {
     begin(&run, k, lists_spec(k));
     assert_true(shmt_flat_terms(&run.spec) > 0);
     go_well(&run, push_all);
-    assert_int_equal(k->ops->read(run.store, 0, 0, FEATURES + 1, learned), 0);
-    assert_int_equal(k->ops->read(run.store, 1, 0, 40, learned + FEATURES + 1), 0);
+    assert_int_equal(k->backend->store->read(run.store, 0, 0, FEATURES + 1, learned), 0);
+    assert_int_equal(k->backend->store->read(run.store, 1, 0, 40, learned + FEATURES + 1), 0);
     end(&run);
     assert_true(learned[0] != 0 && learned[FEATURES] != 0 && (learned[FEATURES + 18] != 0) == g_kind->dense);
     if (g_first) {
@@ -125,6 +125,11 @@ static void whether_there_are_lists_does_not_follow_from_seats_or_memory(void **
     assert_true(terms > 0);
     spec.placement = (struct shmt_placement){0};
     for (spec.n_seats = 1; spec.n_seats < 20; spec.n_seats++) assert_int_equal(shmt_flat_terms(&spec), terms);
+    spec.n_tables = 2; /* one that takes no sparse pushes: its floats are numbered, too */
+    spec.table[1].rows = UINT64_C(1) << 30;
+    spec.table[1].width = 2;
+    assert_int_equal(shmt_flat_terms(&spec), 0);
+    spec.n_tables = 1;
     spec.batch = 64 * 1024;
     spec.n_chunks = shmt_chunks_of_batch(spec.batch);
     assert_int_equal(shmt_flat_terms(&spec), 0);

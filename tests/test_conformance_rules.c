@@ -12,7 +12,7 @@
 #include "math/logistic.h"
 #include "ps/strata.h"
 #include "sanitized.h"
-#include "store/kernels_reference.h"
+#include "kernels_reference.h"
 
 /* ---- a small logistic problem, the same for all ---- */
 
@@ -85,14 +85,24 @@ static int learn(struct run *run, shmtrain_session *s) {
 
 static struct shmt_rule recipe(uint32_t i) {
     static const float L1S[] = {0, 0, 0.002f}, L2S[] = {0, 0.01f, 0.01f};
-    return (struct shmt_rule){
-        .kind = i / 3, .l1 = L1S[i % 3], .l2 = L2S[i % 3], .momentum = 0.5f, .beta2 = 0.9f, .epsilon = 1e-3f, .beta = 1};
+    return (struct shmt_rule){.kind = i / 3,
+                              .l1 = L1S[i % 3],
+                              .l2 = L2S[i % 3],
+                              .momentum = 0.5f,
+                              .beta2 = 0.9f,
+                              .epsilon = 1e-3f,
+                              .beta = 1,
+                              .rho = 0.9f,
+                              .weight_decay = i / 3 == SHMT_RULE_ADAMW || i / 3 == SHMT_RULE_LAMB ? L2S[i % 3] : 0,
+                              .clip = i % 3 == 2 ? 0.3f : 0};
 }
 
 static struct shmt_spec spec_for(const struct kase *k, const struct shmt_rule *rule) {
     struct shmt_spec spec = spec_of(k, N, ROWS, 1);
     spec.rule = *rule;
     spec.rate.base = 0.1f;
+    const bool clips = !shmt_policy_is_live(&k->policy) && rule->l1 == 0 && rule->l2 > 0;
+    if (clips && !shmt_rule_needs_norms(rule->kind)) spec.rule.clip_norm = 0.05f;
     if (rule->kind != SHMT_RULE_FTRL) spec.rate.kind = SHMT_RATE_INVERSE, spec.rate.power = 0.5f, spec.rate.every = 1;
     spec.l2_rows[0] = FEATURES;
     spec.l2_shares = shmt_policy_is_live(&k->policy) && shmt_rule_regularises(rule);
@@ -105,13 +115,13 @@ typedef float outcome[1 + SHMT_MAX_PLANES][ROWS];
 static void train(const struct kase *k, const struct shmt_rule *rule, outcome out) {
     struct run run;
     begin(&run, k, spec_for(k, rule));
-    if (run.spec.l2_shares) memcpy(k->ops->l2_share(run.store, 0), share_of, sizeof share_of);
-    assert_int_equal(k->ops->write(run.store, 0, 0, ROWS, first_weight), 0);
+    if (run.spec.l2_shares) memcpy(shmt_array_at(k->backend, run.store, SHMT_ARRAY_L2_SHARE), share_of, sizeof share_of);
+    assert_int_equal(k->backend->store->write(run.store, 0, 0, ROWS, first_weight), 0);
     go_well(&run, learn);
     memset(out, 0, sizeof(outcome));
-    assert_int_equal(k->ops->read(run.store, 0, 0, ROWS, out[0]), 0);
+    assert_int_equal(k->backend->store->read(run.store, 0, 0, ROWS, out[0]), 0);
     for (uint32_t p = 0; p < SHMT_MAX_PLANES; p++) {
-        const float *plane = k->ops->state(run.store, 0, p);
+        const float *plane = k->backend->store->array(run.store, SHMT_ARRAY_STATE, 0, p).at;
         assert_int_equal(plane != NULL, p < shmt_rule_planes(rule, shmt_policy_is_live(&k->policy)));
         if (plane) memcpy(out[1 + p], plane, sizeof out[1 + p]);
     }
@@ -119,14 +129,14 @@ static void train(const struct kase *k, const struct shmt_rule *rule, outcome ou
 }
 
 static bool is_legal(const struct kase *k, const struct shmt_rule *rule) {
-    return shmt_rule_check(rule, k->policy.write, NULL) == 0;
+    return shmt_rule_check_policy(rule, &k->policy, NULL) == 0;
 }
 
 /* ---- batches: the same bits ---- */
 
 static void gives_the_same_bits(const struct kase *k) {
     static outcome expected, got;
-    const struct kase first = {shmt_backend_at(0), k->policy, 1, SHMT_TEAM_THREADS};
+    const struct kase first = {shmt_backend_at(0), k->policy, 1, &SHMT_TEAM_THREADS};
     if (!shmt_policy_is_batched(&k->policy) || (WATCHES_RACES && k->n_seats == 1)) return;
     for (uint32_t i = 0; i < N_RECIPES; i++) {
         const struct shmt_rule rule = recipe(i);
@@ -212,7 +222,7 @@ static double loss_of(const float *w) {
 
 static void learns(const struct kase *k) {
     static outcome alone, got;
-    const struct kase one = {k->ops, k->policy, 1, SHMT_TEAM_THREADS};
+    const struct kase one = {k->backend, k->policy, 1, &SHMT_TEAM_THREADS};
     if (k->n_seats == 1 || (k->policy.write != SHMT_WRITE_ATOMIC && k->policy.write != SHMT_WRITE_LOCKED)) return;
     for (uint32_t i = 0; i < N_RECIPES; i += 3) {
         const struct shmt_rule rule = recipe(i);
@@ -249,6 +259,26 @@ static void mean_gradient(const struct shmt_spec *spec, uint32_t epoch, uint64_t
     }
 }
 
+/* By norm, as torch does. */
+static float clipped(const struct shmt_spec *spec, const double *grad) {
+    const double most = (double)spec->rule.clip_norm;
+    double sum = 0;
+    for (uint32_t i = 0; i < ROWS; i++) sum += grad[i] * grad[i];
+    return most > 0 ? (float)fmin(1, most / (sqrt(sum) + 1e-6)) : 1;
+}
+
+/* lamb's |w| / |u|, of all rows but the bias. */
+static float trust_of(const outcome of, const float *mean, const struct shmt_update *u) {
+    enum { LINE_FLOATS = SHMT_LINE / sizeof(float), N_LINES = (FEATURES + LINE_FLOATS - 1) / LINE_FLOATS };
+    double weight[N_LINES], step[N_LINES], weights = 0, steps = 0;
+    shmt_rule_squares(of[0], of[1], ROWS, mean, FEATURES, u, weight, step);
+    for (uint32_t i = 0; i < N_LINES; i++) {
+        weights += weight[i];
+        steps += step[i];
+    }
+    return weights > 0 && steps > 0 ? (float)fmin(sqrt(weights / steps), SHMT_MOST_TRUST) : 1;
+}
+
 static void batches_by_hand(const struct shmt_spec *spec, outcome out) {
     static double grad[ROWS];
     static float mean[ROWS];
@@ -257,15 +287,17 @@ static void batches_by_hand(const struct shmt_spec *spec, outcome out) {
     memcpy(out[0], first_weight, sizeof first_weight);
     shmt_spec_update(spec, 0, 0, &u);
     shmt_rule_begin(spec->rule.kind, &u, out[0], out[1], ROWS, FEATURES);
-    u.l1 = u.l2 = 0;
+    shmt_update_unrule(&u);
     shmt_rule_begin(spec->rule.kind, &u, out[0] + FEATURES, out[1] + FEATURES, ROWS, 1);
     for (uint32_t epoch = 0; epoch < spec->epochs; epoch++)
         for (uint64_t step = 0; step < shmt_spec_steps(spec); step++) {
             mean_gradient(spec, epoch, step, out[0], grad);
             for (uint32_t i = 0; i < ROWS; i++) mean[i] = (float)grad[i];
             shmt_spec_update(spec, epoch, step, &u);
+            u.scale = clipped(spec, grad);
             unruled = u;
-            unruled.l1 = unruled.l2 = 0;
+            shmt_update_unrule(&unruled);
+            if (shmt_rule_needs_norms(spec->rule.kind)) u.rate *= trust_of(out, mean, &u);
             shmt_rule_apply(spec->rule.kind, out[0], out[1], ROWS, mean, FEATURES, &u);
             shmt_rule_apply(spec->rule.kind, out[0] + FEATURES, out[1] + FEATURES, ROWS, mean + FEATURES, 1, &unruled);
         }
@@ -305,14 +337,15 @@ static void counts_what_it_loses(const struct kase *k) {
     spec.count_lost = true;
     if (k->policy.write != SHMT_WRITE_RACY || shmt_policy_has_replicas(&k->policy)) {
         const char *why = k->policy.write != SHMT_WRITE_RACY ? "count-lost is for racy" : "use --replicas one";
-        assert_int_equal(k->ops->plan(&spec, &need, &e), SHMTRAIN_E_USAGE);
+        assert_int_equal(k->backend->plan(&spec, &need, &e), SHMTRAIN_E_USAGE);
         assert_non_null(strstr(e.text, why));
         spec.count_lost = false;
     }
     begin(&run, k, spec);
     go_well(&run, learn);
-    for (uint32_t rank = 0; rank < k->n_seats; rank++) touched += load_relaxed(&k->ops->counters(run.store, rank)->touched);
-    assert_int_equal(k->ops->lost(run.store, true, &counted), spec.count_lost);
+    for (uint32_t rank = 0; rank < k->n_seats; rank++)
+        touched += load_relaxed(&k->backend->store->counters(run.store, rank)->touched);
+    assert_int_equal(k->backend->store->lost(run.store, true, &counted), spec.count_lost);
     assert_int_equal(touched, spec.count_lost ? 3 * N * (NNZ + 1) : 0);
     /* One alone loses nothing; several may lose some of their updates, and never all. */
     assert_true(k->n_seats == 1 || !spec.count_lost ? counted == touched : counted > 0 && counted <= touched);

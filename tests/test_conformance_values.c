@@ -17,7 +17,7 @@ static void loses_nothing(const struct kase *k) {
     spec.rate.base = 1;
     begin(&run, k, spec);
     go_well(&run, count_examples);
-    assert_int_equal(k->ops->read(run.store, 0, 0, 2, value), 0);
+    assert_int_equal(k->backend->store->read(run.store, 0, 0, 2, value), 0);
     if (shmt_policy_is_live(&k->policy)) { /* each item adds 1; racy may lose some, none is doubled */
         assert_true(value[0] >= 1 && value[0] <= 3 * 14);
         if (k->n_seats == 1 || k->policy.write != SHMT_WRITE_RACY) assert_true(value[0] == 3 * 14);
@@ -96,7 +96,7 @@ static void takes_lent_gradients(const struct kase *k) {
     spec.rate.base = 1;
     begin(&run, k, spec);
     go_well(&run, push_lent);
-    assert_int_equal(k->ops->read(run.store, 0, 0, 2, value), 0);
+    assert_int_equal(k->backend->store->read(run.store, 0, 0, 2, value), 0);
     const float updates = value[1]; /* each adds i to element i */
     for (int i = 0; i < 6; i++)
         if (k->policy.write != SHMT_WRITE_RACY || k->n_seats == 1)
@@ -177,7 +177,7 @@ static void pushes_rows(const struct kase *k) {
     spec.rate.base = 1;
     begin(&run, k, spec);
     go_well(&run, push_some_rows);
-    assert_int_equal(k->ops->read(run.store, 0, 0, 6, value), 0);
+    assert_int_equal(k->backend->store->read(run.store, 0, 0, 6, value), 0);
     for (int row = 0; row < 6; row++)
         if (row != 1 && row != 4) assert_true(value[2 * row] == 0 && value[2 * row + 1] == 0);
     if (shmt_policy_is_batched(&k->policy))

@@ -6,8 +6,12 @@
 #include <cmocka.h>
 #include <string.h>
 
+#include "base/random.h"
 #include "consistency/chunks.h"
+#include "consistency/dealing.h"
 #include "consistency/mode.h"
+#include "consistency/quorum.h"
+#include "consistency/stages.h"
 
 static void name_of(const struct shmt_policy *p, char out[64]) { shmt_mode_name(p, NULL, out, 64); }
 
@@ -284,14 +288,16 @@ static void every_chunk_has_one_worker(void **state) {
 }
 
 /* Each worker's stack must hold complete, aligned subtrees that cover its range exactly, in at most log2 C + 1 buffers for a
- * share that begins at 0, and twice that for any. */
+ * share that begins at 0, and twice that for any; late sums take no more. */
 static void a_stack_covers_its_range_with_complete_subtrees(void **state) {
     (void)state;
     for (uint32_t from = 0; from <= 64; from++)
         for (uint32_t to = from; to <= 64; to++) {
-            struct shmt_stack stack;
-            uint32_t height, next = from;
-            shmt_stack_after(from, to, &stack, &height);
+            struct shmt_stack stack, late;
+            uint32_t height, late_height, next = from;
+            shmt_stack_after(from, to, false, &stack, &height);
+            shmt_stack_after(from, to, true, &late, &late_height);
+            assert_int_equal(late_height, height);
             for (uint32_t i = 0; i < stack.n; i++) {
                 assert_int_equal(stack.at[i].first, next);
                 assert_int_equal(stack.at[i].first % (1u << stack.at[i].level), 0);
@@ -300,6 +306,9 @@ static void a_stack_covers_its_range_with_complete_subtrees(void **state) {
             assert_int_equal(next, to);
             assert_true(height >= stack.n && height <= (from == 0 ? 7 : 13));
             assert_false(shmt_stack_may_merge(&stack));
+            while (shmt_stack_may_merge(&late)) shmt_stack_merge(&late);
+            assert_int_equal(late.n, stack.n);
+            assert_memory_equal(late.at, stack.at, stack.n * sizeof *stack.at);
         }
 }
 
@@ -308,10 +317,128 @@ static void the_largest_stack_fits(void **state) {
     uint32_t height, highest = 0;
     (void)state;
     for (uint32_t from = 0; from < SHMT_MAX_CHUNKS; from++) {
-        shmt_stack_after(from, SHMT_MAX_CHUNKS - 1, &stack, &height);
-        if (height > highest) highest = height;
+        for (int late = 0; late < 2; late++) {
+            shmt_stack_after(from, SHMT_MAX_CHUNKS - 1, late, &stack, &height);
+            if (height > highest) highest = height;
+        }
     }
     assert_true(highest <= SHMT_MAX_STACK);
+}
+
+/* ---- stages ---- */
+
+/* One way through a run: stages in their order, in each round those of `rows`, and which of them end in a meeting. */
+struct way {
+    enum shmt_run_stage stage[8];
+    bool meets[8];
+    uint32_t n, work[8], meetings;
+};
+
+/* A life that begins at the first stage, with the record of another that has died at stage `died_at`; it dies behind the work
+ * of stage `ends_at`. */
+static void live(struct way *way, uint32_t died_at, bool met, uint32_t ends_at, bool meets_then) {
+    for (uint32_t i = 0; i <= ends_at && i < way->n; i++) {
+        const enum shmt_task task = shmt_stage_task(way->stage[i], way->stage[died_at], met);
+        if (task == SHMT_TASK_ALL) way->work[i]++;
+        if (way->meets[i] && task == SHMT_TASK_ALL && (i < ends_at || meets_then)) way->meetings++;
+    }
+}
+
+static void a_next_life_does_what_was_not_done_and_comes_to_each_meeting_once(void **state) {
+    static const struct way WAYS[] = {
+        {.n = 5,
+         .stage = {SHMT_STAGE_BEGIN, SHMT_STAGE_WORK, SHMT_STAGE_APPLY, SHMT_STAGE_END, SHMT_STAGE_TURN},
+         .meets = {false, true, true, true, true}},
+        {.n = 4,
+         .stage = {SHMT_STAGE_WORK, SHMT_STAGE_OFFER, SHMT_STAGE_FINISH, SHMT_STAGE_TURN},
+         .meets = {false, false, true, true}},
+        {.n = 6,
+         .stage = {SHMT_STAGE_MAKE, SHMT_STAGE_WORK, SHMT_STAGE_COME, SHMT_STAGE_MERGE, SHMT_STAGE_END, SHMT_STAGE_TURN},
+         .meets = {true, false, true, true, true, true}}};
+    (void)state;
+    for (size_t w = 0; w < sizeof WAYS / sizeof *WAYS; w++)
+        for (uint32_t dies = 0; dies < WAYS[w].n; dies++)
+            for (int met = 0; met <= (WAYS[w].meets[dies] ? 1 : 0); met++) {
+                struct way way = WAYS[w];
+                uint32_t meetings = 0;
+                live(&way, 0, false, dies, met); /* the first life */
+                live(&way, dies, met, way.n, true);
+                for (uint32_t i = 0; i < way.n; i++) {
+                    meetings += way.meets[i];
+                    assert_int_equal(way.work[i], i == dies && !met ? 2 : 1);
+                }
+                assert_int_equal(way.meetings, meetings);
+            }
+}
+
+/* ---- dealing ---- */
+
+static void every_piece_is_asked_for_once_first_those_of_the_own_region(void **state) {
+    static const uint64_t SIZES[] = {1, 2, 7, 8, 9, 100, 1000};
+    (void)state;
+    for (size_t k = 0; k < sizeof SIZES / sizeof *SIZES; k++)
+        for (uint32_t seats = 1; seats <= 16; seats++)
+            for (uint32_t region = 0; region < seats; region++) {
+                const uint64_t n = SIZES[k], from = n * region / seats, to = n * (region + 1) / seats;
+                uint8_t asked[1000] = {0};
+                struct shmt_claims claims;
+                uint64_t piece, i = 0;
+                shmt_claims_begin(&claims, n, 0, region, seats);
+                for (; shmt_claims_next(&claims, &piece); i++) {
+                    assert_true(piece < n && !asked[piece]);
+                    asked[piece] = 1;
+                    if (i < to - from) assert_int_equal(piece, from + i);
+                }
+                assert_int_equal(i, n);
+                assert_false(shmt_claims_next(&claims, &piece));
+            }
+}
+
+/* Each share costs what is fair, but for a bin at either end. */
+static void cuts_are_even_to_a_bin(void **state) {
+    uint32_t terms[200];
+    uint64_t out[33];
+    (void)state;
+    for (uint32_t seed = 0; seed < 20; seed++)
+        for (uint32_t shares = 1; shares <= 32; shares++) {
+            uint64_t all = 0, most = 0;
+            for (uint32_t i = 0; i < 200; i++) {
+                terms[i] = (uint32_t)(shmt_hash64(seed, i, 0, 0) % (i % 17 == 0 ? 1000 : 10));
+                all += 48 + 3 * (uint64_t)terms[i];
+                most = most > 48 + 3 * (uint64_t)terms[i] ? most : 48 + 3 * (uint64_t)terms[i];
+            }
+            shmt_cut_evenly(terms, 200, 48, 3, shares, out);
+            out[shares] = 200;
+            assert_int_equal(out[0], 0);
+            for (uint32_t share = 0; share < shares; share++) {
+                uint64_t cost = 0;
+                assert_true(out[share] <= out[share + 1]);
+                for (uint64_t i = out[share]; i < out[share + 1]; i++) cost += 48 + 3 * (uint64_t)terms[i];
+                assert_true(cost <= all / shares + most + 1);
+            }
+        }
+}
+
+/* ---- rounds ---- */
+
+/* Of all ways in which up to five seats can be at a round. */
+static void a_round_is_closed_when_enough_are_there_of_those_who_can_come(void **state) {
+    (void)state;
+    for (uint32_t asked = 0; asked <= 6; asked++)
+        for (uint32_t ways = 0; ways < 6 * 6 * 6 * 6 * 6; ways++) {
+            struct shmt_attendance all = {0};
+            uint32_t there = 0, late = 0, coming = 0, way = ways;
+            for (uint32_t seat = 0; seat < 5; seat++, way /= 6) {
+                const bool works = way % 6 % 2, arrived = way % 6 / 2 > 0, is_late = way % 6 / 2 == 2;
+                shmt_attendance_count(&all, works, arrived, is_late);
+                there += arrived && !is_late;
+                late += is_late;
+                coming += works && !arrived;
+            }
+            const bool enough = shmt_attendance_is_enough(&all, asked);
+            const bool all_are = coming == 0; /* nobody else will come */
+            assert_int_equal(enough, there + late > 0 && (all_are || (asked != SHMT_QUORUM_ALL && there >= asked)));
+        }
 }
 
 int main(void) {
@@ -335,6 +462,10 @@ int main(void) {
         cmocka_unit_test(every_chunk_has_one_worker),
         cmocka_unit_test(a_stack_covers_its_range_with_complete_subtrees),
         cmocka_unit_test(the_largest_stack_fits),
+        cmocka_unit_test(a_next_life_does_what_was_not_done_and_comes_to_each_meeting_once),
+        cmocka_unit_test(every_piece_is_asked_for_once_first_those_of_the_own_region),
+        cmocka_unit_test(cuts_are_even_to_a_bin),
+        cmocka_unit_test(a_round_is_closed_when_enough_are_there_of_those_who_can_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

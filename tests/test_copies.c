@@ -1,14 +1,14 @@
-/* How many copies of the parameters async takes where nobody says, and what damped merging is told of the data: api/copies.h,
- * api/rows.h, and the option's way through spec.c. */
+/* How many copies of the parameters async takes where nobody says, and what damped merging is told of the data: configuration/copies.h,
+ * loading/rows.h, and the option's way through spec.c. */
 #include "api_help.h"
 #include "sanitized.h"
 
 #include <math.h>
 #include <stdio.h>
 
-#include "api/copies.h"
-#include "api/coupling.h"
-#include "api/rows.h"
+#include "configuration/copies.h"
+#include "loading/coupling.h"
+#include "loading/rows.h"
 #include "models/models.h"
 
 #define MIB (UINT64_C(1) << 20)

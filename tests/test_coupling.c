@@ -1,5 +1,5 @@
-/* Tests of api/coupling.h: which rows are told that they move together, on data whose second moments are known. */
-#include "api/coupling.h"
+/* Tests of loading/coupling.h: which rows are told that they move together, on data whose second moments are known. */
+#include "loading/coupling.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

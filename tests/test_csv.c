@@ -3,8 +3,8 @@
 
 #include <xxhash.h>
 
-#include "data/csv_line.h"
-#include "data/csv_wish.h"
+#include "files/csv_line.h"
+#include "files/csv_wish.h"
 
 static int make_table_folder(void **state) {
     const int rc = make_folder(state);

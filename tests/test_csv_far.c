@@ -1,8 +1,8 @@
 /* Columns of tables as text whose numbers are far from 0: from where they are counted, and the rows that this gives. */
 #include "data_file.h"
 
-#include "data/csv_line.h"
-#include "data/csv_wish.h"
+#include "files/csv_line.h"
+#include "files/csv_wish.h"
 
 #define PLAN                                                                                                                   \
     "{\"version\":2,\"delimiter\":\",\",\"header\":true,\"labels\":null,\"columns\":[[\"y\",\"label\"],[\"t\",\"number\",2.5," \

@@ -1,8 +1,8 @@
 /* Numbers that are missing in a table as text: what they count as, the marks that say where, and the plan that keeps both. */
 #include "data_file.h"
 
-#include "data/csv_line.h"
-#include "data/csv_wish.h"
+#include "files/csv_line.h"
+#include "files/csv_wish.h"
 
 #define PLAN                                                                                                               \
     "{\"version\":2,\"delimiter\":\",\",\"header\":true,\"labels\":null,\"columns\":[[\"y\",\"label\"],[\"a\",\"number\"," \

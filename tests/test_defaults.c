@@ -3,6 +3,8 @@
 #include "api_help.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 #include "api/store_priv.h"
 
@@ -88,6 +90,31 @@ static void worker_functions_have_their_usual_mode(void **state) {
     shmtrain_store_destroy(store);
 }
 
+/* Few examples of a file: steps of SGD have L2 chosen for them. */
+static void write_few(char *path) {
+    const int fd = mkstemp(path);
+    FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+    assert_non_null(f);
+    for (int i = 0; i < 300; i++) fprintf(f, "%d 1:%g 2:%g\n", i % 3 ? 1 : -1, i % 3 - 0.5, i % 7 * 0.1);
+    assert_int_equal(fclose(f), 0);
+}
+
+static void what_one_run_has_chosen_is_not_told_of_the_next(void **state) {
+    static const char *const SGD[] = {"mode", "sync", NULL};
+    char path[] = "/tmp/shmtrain-few-XXXXXX";
+    struct shmtrain_store *store;
+    (void)state;
+    write_few(path);
+    const int rc = train(&store, path, SGD);
+    if (rc < 0) fail_msg("%s", shmtrain_store_message(store));
+    assert_true(shmtrain_store_report(store)->choice_examples > 0);
+    WELL(store, shmtrain_store_examples(store, 100));
+    WELL(store, shmtrain_store_run(store, idle, NULL));
+    assert_int_equal(shmtrain_store_report(store)->choice_examples, 0);
+    shmtrain_store_destroy(store);
+    unlink(path);
+}
+
 /* An axis that only some modes have calls for one of them; then the reason is plain. */
 static void axes_that_are_named_choose_the_mode(void **state) {
     (void)state;
@@ -152,7 +179,8 @@ static void check_power(float power, const char *data, const char *const *option
     struct shmtrain_store *store;
     const int rc = train(&store, data, option);
     if (rc < 0) fail_msg("%s %s: %s", option[0], option[1], shmtrain_store_message(store));
-    if (store->spec.rate.power != power) fail_msg("%s %s: power %g", option[0], option[1], (double)store->spec.rate.power);
+    if (store->run.spec.rate.power != power)
+        fail_msg("%s %s: power %g", option[0], option[1], (double)store->run.spec.rate.power);
     shmtrain_store_destroy(store);
 }
 #define POWER(power, data, ...) check_power(power, data, (const char *const[]){__VA_ARGS__, NULL})
@@ -176,7 +204,7 @@ static void check_item(uint32_t item, const char *const *option) {
     struct shmtrain_store *store;
     if (train(&store, "builtin:dense:examples=4000,valid=50,features=8,classes=3", option) < 0)
         fail_msg("%s %s: %s", option[0], option[1], shmtrain_store_message(store));
-    assert_int_equal(store->spec.item, item);
+    assert_int_equal(store->run.spec.item, item);
     shmtrain_store_destroy(store);
 }
 #define ITEM(item, ...) check_item(item, (const char *const[]){"model", "softmax", __VA_ARGS__, NULL})
@@ -265,6 +293,24 @@ static void points_that_there_cannot_be_are_refused_in_one_line(void **state) {
     REFUSED("a quorum of 2 of 4 workers needs --staleness 0: with a larger staleness each update waits for", "quorum", "2",
             "staleness", "3");
     REFUSED("adam cannot be written atomically", "mode", "ssp:4", "optimizer", "adam");
+    REFUSED("adamw cannot be written atomically", "mode", "ssp:4", "optimizer", "adamw");
+    REFUSED("lamb needs the norms of a table's weights and of its step before any is changed", "mode", "async", "optimizer",
+            "lamb");
+    REFUSED("lamb needs the norms of a table's weights and of its step before any is changed", "mode", "local", "optimizer",
+            "lamb");
+    REFUSED("with a quorum or staleness parts are changed one by one", "mode", "backup", "optimizer", "lamb");
+    REFUSED("clip-norm needs the gradient of all tables before any is applied", "mode", "async", "clip-norm", "1");
+    REFUSED("clip-norm needs the gradient of all tables before any is applied", "mode", "local", "clip-norm", "1");
+    REFUSED("clip-value and clip-norm both limit the gradient", "mode", "sync", "clip-norm", "1", "clip-value", "1");
+    REFUSED("which is 0 where all wait for all", "mode", "sync", "model", "softmax", "staleness-aware", "1");
+    REFUSED("late ones are the only ones that have one here: use --late fold", "mode", "backup", "staleness-aware", "1");
+    REFUSED(
+        "logistic, which pushes no tables, have one only where updates come in rounds: use --write aggregate with --staleness "
+        "N",
+        "mode", "hogwild", "model", "logistic", "staleness-aware", "1");
+    REFUSED("logistic, which pushes no tables, have one only where updates come in rounds", "mode", "sync", "model", "logistic",
+            "staleness-aware", "1");
+    REFUSED("one-cycle begins low and rises by itself: leave out --warmup", "schedule", "one-cycle", "warmup", "1");
     REFUSED("ftrl cannot be written atomically", "mode", "ssp:4", "optimizer", "ftrl");
     REFUSED("ftrl cannot be merged elastically", "mode", "local", "merge", "elastic", "optimizer", "ftrl");
     REFUSED("count-lost is for racy", "count-lost", "1", "mode", "ssp");
@@ -306,6 +352,7 @@ int main(void) {
         TEST(with_l1_or_l2_the_rate_falls_as_a_cosine_unless_somebody_asks_for_more),
         TEST(the_cost_of_a_model_decides),
         TEST(worker_functions_have_their_usual_mode),
+        TEST(what_one_run_has_chosen_is_not_told_of_the_next),
         TEST(axes_that_are_named_choose_the_mode),
         TEST(a_node_alone_has_no_copy_of_its_own),
         TEST(numbers_of_a_mode_come_from_it_or_from_options),

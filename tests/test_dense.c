@@ -48,6 +48,7 @@ static void both_layouts_hold_the_same_examples(void **state) {
         {"t.svm", "1 1:1 3:1\n-1 2:1\n", {COLUMNS(1, 3), COLUMNS(1, 1), COLUMNS(0, 9)}},
         {"builtin:sparse:examples=100,features=300,nonzeros=20", "", {COLUMNS(0, 300), COLUMNS(0, 150), COLUMNS(1, 299)}},
         {"builtin:dense:examples=40,features=7,classes=3", "", {COLUMNS(0, 7), COLUMNS(3, 2), COLUMNS(1, 100)}},
+        {"builtin:digits:examples=20", "", {COLUMNS(0, 784), COLUMNS(300, 200), COLUMNS(1, 1000)}},
         {"builtin:line:examples=50", "", {COLUMNS(0, 1), COLUMNS(0, 3), COLUMNS(1, 2)}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -115,6 +116,7 @@ static void generators_know_their_size(void **state) {
     assert_int_equal(guess("builtin:sparse:examples=1000,features=500,nonzeros=10"), 1000 * 501 * 4);
     assert_int_equal(guess("builtin:dense:examples=1000,features=30"), 1000 * 31 * 4);
     assert_int_equal(guess("builtin:line:examples=1000"), 1000 * 2 * 4);
+    assert_int_equal(guess("builtin:digits:examples=1000"), 1000 * 785 * 4);
 }
 
 static void a_text_is_guessed_by_its_lines_and_its_largest_id(void **state) {

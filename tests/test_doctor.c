@@ -1,5 +1,5 @@
 /* Tests of shmtrain doctor's judgement, on machines that nobody has, and of what it reads below a folder that stands for /. */
-#include "api/vitals.h"
+#include "doctor/vitals.h"
 
 #include "fake_root.h"
 

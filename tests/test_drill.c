@@ -16,8 +16,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bench/drill/judge.h"
 #include "folder_help.h"
-#include "measure/drill_judge.h"
 
 /* ---- endings ---- */
 
@@ -26,28 +26,30 @@ static const struct shmt_drill_mode THREADS = {.name = "async, 2 threads", .may_
 static const struct shmt_drill_mode SYNC_GUESTS = {.name = "sync, guests", .same_bits = true, .has_guests = true};
 static const struct shmt_drill_mode LIVE_GUESTS = {.name = "async, guests", .has_guests = true};
 
-static struct shmt_drill_stage good_run(void) {
-    return (struct shmt_drill_stage){.xxh64 = 7, .loss = 0.5, .n_epochs = 2, .examples = {100, 100}, .item = 10};
+static struct shmt_drill_shared good_run(void) {
+    return (struct shmt_drill_shared){.xxh64 = 7, .loss = 0.5, .n_epochs = 2, .examples = {100, 100}, .item = 10};
 }
 
 /* What is said of such a run, after undisturbed ones with losses 0.5 and 0.51. */
-static const char *verdict(const struct shmt_drill_mode *mode, struct shmt_drill_stage run, struct shmt_drill_trial trial) {
-    static char why[320];
+static const char *verdict(const struct shmt_drill_mode *mode, struct shmt_drill_shared run, struct shmt_drill_trial trial) {
+    static struct shmt_drill_game game;
     struct shmt_drill_expected expected = {0};
-    struct shmtrain_drill_mode score = {0};
-    struct shmt_drill_stage quiet = good_run();
+    struct shmt_drill_score score = {0};
+    struct shmt_drill_ground ground = {.shared = &run};
+    struct shmt_drill_shared quiet = good_run();
     shmt_drill_expect(&expected, &quiet);
     quiet.loss = 0.51;
     shmt_drill_expect(&expected, &quiet);
     shmt_drill_band(&expected, &score.low_loss, &score.high_loss);
-    shmt_drill_judge(mode, &expected, &score, &trial, &run, why, sizeof why);
-    return why;
+    game = (struct shmt_drill_game){.mode = mode, .ground = &ground, .score = &score, .trial = trial};
+    shmt_drill_judge(&game, &expected);
+    return game.why;
 }
 
 static void each_wrong_ending_is_found(void **state) {
     (void)state;
     const struct shmt_drill_trial none = {0}, skips = {.skips = true, .deaths = 2, .losses = 2};
-    struct shmt_drill_stage run = good_run();
+    struct shmt_drill_shared run = good_run();
     assert_string_equal(verdict(&SYNC, run, none), "");
     run.loss = 0.9;
     assert_string_equal(verdict(&SYNC, run, none), ""); /* its bits say all */
@@ -86,7 +88,7 @@ static void each_wrong_ending_is_found(void **state) {
 /* Of the others' deaths nothing may be missing, however many there were. */
 static void what_was_in_hand_may_be_missing_for_each_thread_and_guest(void **state) {
     (void)state;
-    struct shmt_drill_stage run = good_run();
+    struct shmt_drill_shared run = good_run();
     run.examples[0] = 80;
     run.skipped = 20;
     assert_string_equal(verdict(&LIVE, run, (struct shmt_drill_trial){.deaths = 9}), "epoch 1 has 80 examples instead of 100");
@@ -102,7 +104,7 @@ static void what_was_in_hand_may_be_missing_for_each_thread_and_guest(void **sta
 static void sync_may_fail_for_want_of_a_guest_that_has_died(void **state) {
     (void)state;
     const struct shmt_drill_trial none = {0}, died = {.kills_guests = true, .guest_deaths = 1};
-    struct shmt_drill_stage run = {.rc = SHMTRAIN_E_DIED};
+    struct shmt_drill_shared run = {.rc = SHMTRAIN_E_DIED};
     snprintf(run.message, sizeof run.message,
              "worker 4 (process 7, joined by name) died or gave up while training: its gradient is missing");
     assert_string_equal(verdict(&SYNC_GUESTS, run, died), "");
@@ -115,12 +117,11 @@ static void sync_may_fail_for_want_of_a_guest_that_has_died(void **state) {
 
 /* What is said of a guest that has ended so, with its status or by a signal. */
 static const char *verdict_of_guest(int rc, const char *message, int signal, uint64_t deaths) {
-    static char why[320];
-    struct shmt_drill_stage stage = {.guest_rc = rc};
-    struct shmt_drill_trial trial = {.guest_deaths = deaths};
-    struct shmt_drill_game game = {.stage = &stage, .trial = &trial, .why = why, .room = sizeof why};
-    why[0] = '\0';
-    snprintf(stage.guest_message, sizeof stage.guest_message, "%s", message);
+    static struct shmt_drill_game game;
+    struct shmt_drill_shared shared = {.guest_rc = rc};
+    struct shmt_drill_ground ground = {.shared = &shared};
+    game = (struct shmt_drill_game){.ground = &ground, .trial.guest_deaths = deaths};
+    snprintf(shared.guest_message, sizeof shared.guest_message, "%s", message);
     game.guest = fork();
     assert_true(game.guest >= 0);
     if (game.guest == 0) {
@@ -129,7 +130,7 @@ static const char *verdict_of_guest(int rc, const char *message, int signal, uin
     }
     shmt_drill_see_off(&game);
     assert_int_equal(game.guest, 0);
-    return why;
+    return game.why;
 }
 
 static void guests_end_well_or_for_a_reason(void **state) {
@@ -146,17 +147,18 @@ static void guests_end_well_or_for_a_reason(void **state) {
 
 static void each_mode_has_a_name_that_fits_its_column(void **state) {
     (void)state;
-    for (uint32_t m = 0; m < shmt_drill_n_modes(); m++) {
-        const struct shmt_drill_mode *mode = shmt_drill_mode_at(m);
+    for (uint32_t m = 0; m < SHMT_DRILL_MODES; m++) {
+        const struct shmt_drill_mode *mode = &shmt_drill_modes[m];
+        assert_non_null(mode->name);
         assert_in_range(strlen(mode->name), 1, 24);
-        for (uint32_t k = 0; k < m; k++) assert_string_not_equal(mode->name, shmt_drill_mode_at(k)->name);
+        for (uint32_t k = 0; k < m; k++) assert_string_not_equal(mode->name, shmt_drill_modes[k].name);
     }
 }
 
 static void losses_may_be_as_far_apart_as_those_of_undisturbed_runs(void **state) {
     (void)state;
     struct shmt_drill_expected expected = {0};
-    struct shmt_drill_stage quiet = good_run();
+    struct shmt_drill_shared quiet = good_run();
     double low, high;
     quiet.loss = 1;
     shmt_drill_expect(&expected, &quiet);
@@ -186,18 +188,18 @@ static void make_file(const char *path) {
 static void files_that_a_run_leaves_are_found_and_removed(void **state) {
     (void)state;
     const struct shmt_drill_place place = place_here();
-    char why[320] = "";
+    char why[SHMT_DRILL_WHY] = "";
     make_file("model");
-    shmt_drill_look_for_residue(&place, true, why, sizeof why);
+    shmt_drill_look_for_residue(&place, true, why);
     assert_string_equal(why, "");
     assert_int_equal(access("model", F_OK), -1);
-    shmt_drill_look_for_residue(&place, true, why, sizeof why);
+    shmt_drill_look_for_residue(&place, true, why);
     assert_string_equal(why, "it left no model");
     why[0] = '\0';
-    shmt_drill_look_for_residue(&place, false, why, sizeof why); /* one that has failed has none */
+    shmt_drill_look_for_residue(&place, false, why); /* one that has failed has none */
     assert_string_equal(why, "");
     make_file("model.unfinished");
-    shmt_drill_look_for_residue(&place, false, why, sizeof why);
+    shmt_drill_look_for_residue(&place, false, why);
     assert_non_null(strstr(why, "/model.unfinished"));
     assert_int_equal(access("model.unfinished", F_OK), -1);
 }
@@ -205,10 +207,10 @@ static void files_that_a_run_leaves_are_found_and_removed(void **state) {
 static void checkpoints_are_expected_where_they_are_saved(void **state) {
     (void)state;
     struct shmt_drill_place place = place_here();
-    char why[320] = "";
+    char why[SHMT_DRILL_WHY] = "";
     assert_int_equal(mkdir("saved", 0700), 0);
-    assert_int_equal(shmt_drill_look_at_saved(&place, why, sizeof why), 0);
-    shmt_drill_look_for_residue(&place, false, why, sizeof why);
+    assert_int_equal(shmt_drill_look_at_saved(&place, why), 0);
+    shmt_drill_look_for_residue(&place, false, why);
     assert_non_null(strstr(why, "/saved"));
     why[0] = '\0';
     place.saves = true;
@@ -216,17 +218,17 @@ static void checkpoints_are_expected_where_they_are_saved(void **state) {
     make_file("saved/checkpoint-000000000040.safetensors");
     make_file("saved/.begun");
     make_file("saved/.shmtrain-lock");
-    shmt_drill_look_for_residue(&place, false, why, sizeof why);
-    assert_int_equal(shmt_drill_look_at_saved(&place, why, sizeof why), 2);
+    shmt_drill_look_for_residue(&place, false, why);
+    assert_int_equal(shmt_drill_look_at_saved(&place, why), 2);
     assert_string_equal(why, "");
     make_file("saved/.begun too");
-    assert_int_equal(shmt_drill_look_at_saved(&place, why, sizeof why), 2);
+    assert_int_equal(shmt_drill_look_at_saved(&place, why), 2);
     assert_non_null(strstr(why, "/saved/.begun"));
     why[0] = '\0';
     unlink("saved/.begun too");
     make_file("saved/checkpoint-000000000060.safetensors");
     make_file("saved/checkpoint-000000000080.safetensors");
-    assert_int_equal(shmt_drill_look_at_saved(&place, why, sizeof why), 4);
+    assert_int_equal(shmt_drill_look_at_saved(&place, why), 4);
     assert_string_equal(why, "it left 4 checkpoints instead of 2");
     shmt_drill_clear_saved(&place);
     assert_int_equal(access("saved", F_OK), -1);
@@ -235,11 +237,11 @@ static void checkpoints_are_expected_where_they_are_saved(void **state) {
 static void shared_memory_that_a_run_leaves_is_found(void **state) {
     (void)state;
     struct shmt_drill_place place = place_here();
-    char why[320] = "", path[128];
+    char why[SHMT_DRILL_WHY] = "", path[128];
     snprintf(place.name, sizeof place.name, "drill-test-%d", (int)getpid());
     snprintf(path, sizeof path, "/dev/shm/left-of-%s", place.name);
     make_file(path);
-    shmt_drill_look_for_residue(&place, false, why, sizeof why);
+    shmt_drill_look_for_residue(&place, false, why);
     unlink(path);
     assert_non_null(strstr(why, "left-of-drill-test-"));
 }
@@ -248,7 +250,7 @@ static void shared_memory_that_a_run_leaves_is_found(void **state) {
 static void processes_that_a_run_leaves_are_found_and_killed(void **state) {
     (void)state;
     const struct shmt_drill_place place = place_here();
-    char why[320] = "";
+    char why[SHMT_DRILL_WHY] = "";
     if (!shmt_drill_can_find()) {
         puts("skipped: the system does not say whose children processes are");
         skip();
@@ -261,44 +263,46 @@ static void processes_that_a_run_leaves_are_found_and_killed(void **state) {
             for (;;) pause();
         _exit(0);
     }
-    shmt_drill_look_for_residue(&place, false, why, sizeof why);
+    shmt_drill_look_for_residue(&place, false, why);
     assert_string_equal(why, "1 of its processes are still there");
     assert_int_equal(shmt_drill_children(), 0);
 }
 
 /* ---- what is printed ---- */
 
-static struct shmtrain_drill made_up(void) {
-    struct shmtrain_drill d = {.seed = UINT64_MAX,
-                               .rounds = 1000,
-                               .failed = 9,
-                               .workers = 4,
-                               .quiet_runs = 50,
-                               .seconds = 100,
-                               .n_modes = 3,
-                               .n_failures = 1};
+static struct shmt_drill made_up(void) {
+    struct shmt_drill d = {
+        .seed = UINT64_MAX, .rounds = 1000, .failed = 9, .workers = 4, .quiet_runs = 50, .seconds = 100, .n_failures = 1};
     for (int i = 0; i < 2; i++) {
-        struct shmtrain_drill_mode *m = &d.mode[i];
-        memset(m->name, 'm', sizeof m->name - 1);
-        *m = (struct shmtrain_drill_mode){.runs = 500, .failed = i ? 9 : 0, .deaths = 99999, .stops = 9999, .respawns = 99999};
-        snprintf(m->name, sizeof m->name, "a mode with a very long name %d", i);
+        struct shmt_drill_score *m = &d.mode[i];
+        *m = (struct shmt_drill_score){.runs = 500, .failed = i ? 9 : 0, .deaths = 99999, .stops = 9999, .respawns = 99999};
+        m->name = i ? "a mode with a very long name 1" : "a mode with a very long name 0";
         m->guest_deaths = 999999;
         m->guest_examples = 9999999999;
         m->resumed = 99999;
         m->worst_respawn_ms = i ? 12345.6 : (double)NAN;
         m->low_loss = m->high_loss = NAN;
     }
-    snprintf(d.failure[0].mode, sizeof d.failure[0].mode, "%s", d.mode[1].name);
+    d.failure[0].mode = d.mode[1].name;
     for (size_t at = 0; at + 10 < sizeof d.failure[0].why; at += 6) strcat(d.failure[0].why, "words ");
     d.failure[0].seed = UINT64_MAX;
     return d;
 }
 
+static char *printed(void (*print)(const struct shmt_drill *drill, FILE *out)) {
+    const struct shmt_drill d = made_up();
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    assert_non_null(out);
+    print(&d, out);
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
 static void lines_are_at_most_80_columns_wide(void **state) {
     (void)state;
-    const struct shmtrain_drill d = made_up();
-    char *text = shmtrain_drill_text(&d);
-    assert_non_null(text);
+    char *text = printed(shmt_drill_text);
     for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
         if (strcspn(line, "\n") > 80) fail_msg("%.*s", (int)strcspn(line, "\n"), line);
     assert_non_null(strstr(text, " 9 FAILED\n"));
@@ -311,12 +315,11 @@ static void lines_are_at_most_80_columns_wide(void **state) {
 
 static void json_has_what_the_lines_have(void **state) {
     (void)state;
-    const struct shmtrain_drill d = made_up();
-    char *text = shmtrain_drill_json(&d);
+    char *text = printed(shmt_drill_json);
     json_t *o = json_loads(text, 0, NULL);
     assert_non_null(o);
     const json_t *modes = json_object_get(o, "modes"), *failures = json_object_get(o, "failures");
-    assert_int_equal(json_array_size(modes), 2); /* the third has no runs */
+    assert_int_equal(json_array_size(modes), 2); /* the others have no runs */
     assert_int_equal(json_array_size(failures), 1);
     assert_int_equal(json_integer_value(json_object_get(o, "failed")), 9);
     assert_int_equal(json_integer_value(json_object_get(json_array_get(modes, 1), "deaths")), 99999);

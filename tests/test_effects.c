@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "api/options.h"
+#include "configuration/options.h"
 
 #define SPARSE "builtin:sparse:examples=500,valid=50,features=50,nonzeros=4"
 
@@ -48,6 +48,9 @@ static void options_that_do_nothing_are_said(void **state) {
                         "--beta2 has no effect with --optimizer sgd\n"
                         "--epsilon has no effect with --optimizer sgd\n"
                         "--beta has no effect with --optimizer sgd\n");
+    assert_string_equal(SAID_WITH("optimizer", "nesterov", "rho", "0.5", "weight-decay", "0.1", "momentum", "0.5"),
+                        "--rho has no effect with --optimizer nesterov\n"
+                        "--weight-decay has no effect with --optimizer nesterov\n");
     assert_string_equal(SAID_WITH("power", "1", "decay-every", "2", "decay-by", "0.5", "schedule", "cosine"),
                         "--power has no effect with --schedule cosine\n"
                         "--decay-every has no effect with --schedule cosine\n"
@@ -81,6 +84,10 @@ static void options_that_do_nothing_are_said(void **state) {
 static void options_that_do_something_or_are_not_set_are_not(void **state) {
     (void)state;
     assert_string_equal(SAID_WITH("optimizer", "adam", "momentum", "0.8", "beta2", "0.9", "epsilon", "1"), "");
+    assert_string_equal(SAID_WITH("optimizer", "lamb", "mode", "sync", "momentum", "0.8", "beta2", "0.9", "weight-decay", "1"),
+                        "");
+    assert_string_equal(SAID_WITH("optimizer", "adamw", "momentum", "0.8", "beta2", "0.9", "weight-decay", "1"), "");
+    assert_string_equal(SAID_WITH("optimizer", "adadelta", "rho", "0.8", "epsilon", "0.9", "clip-value", "1"), "");
     assert_string_equal(SAID_WITH("decay-every", "2", "power", "1"), "");
     assert_string_equal(SAID_WITH("schedule", "step", "decay-every", "2", "decay-by", "0.5"), "");
     assert_string_equal(SAID_WITH("mode", "sync", "batch", "8", "chunks", "4"), "");

@@ -65,7 +65,7 @@ static int lose_two_files(void *arg, uint32_t rank, struct shmt_team *team, stru
 }
 
 static int run_one(shmt_team_body *body, void *arg, const struct shmt_guarded *guarded, struct shmt_error *e) {
-    struct shmt_team_spec spec = {.kind = SHMT_TEAM_PROCESSES,
+    struct shmt_team_spec spec = {.kind = &SHMT_TEAM_PROCESSES,
                                   .n = 1,
                                   .body = body,
                                   .arg = arg,

@@ -23,7 +23,8 @@ void shmt_point(const char *name) {
     if (strcmp(name, "fit:look") == 0) {
         if (load_relaxed(&g_stopped)) t_late++;
         if (take_relaxed(&g_looks, 1) + 1 != g_stop_at) return;
-        g_store->ops->stop(g_store->job.store); /* at once; shmtrain_store_stop waits until the application looks up */
+        store_relaxed(g_store->run.backend->store->stop_word(g_store->run.job.store),
+                      1); /* at once; shmtrain_store_stop waits until the application looks up */
         store_relaxed(&g_stopped, 1);
     } else if (strcmp(name, "fit:phase") == 0) {
         /* of the phase in which the stop has come; in those behind it the parameters are written, and proved */

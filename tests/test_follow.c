@@ -166,7 +166,7 @@ static void evaluation_is_spoken_of_where_there_is_some(void **state) {
 static void what_asynchrony_costs_is_of_the_whole_run(void **state) {
     (void)state;
     struct follow f;
-    struct shmtrain_report report = {.size = sizeof(struct shmtrain_report), .merge_every = 4};
+    struct shmtrain_report report = {.size = sizeof(struct shmtrain_report), .merge = "mean"};
     const struct shmtrain_worker_progress worker[2] = {{.here = 1, .examples = 300, .merge_fraction = 0.25},
                                                        {.here = 0, .examples = 100}}; /* it has left */
     struct shmtrain_progress now = {.size = sizeof(struct shmtrain_progress),
@@ -184,8 +184,8 @@ static void what_asynchrony_costs_is_of_the_whole_run(void **state) {
     assert_near(f.state.delay, 7, 0);
     assert_near(f.state.dropped, 0.25, 0);
     assert_near(f.state.folded, 0.1, 0);
-    report.merge_every = 0;
-    now.delay = NAN; /* nobody measures it */
+    report.merge = ""; /* one copy */
+    now.delay = NAN;   /* nobody measures it */
     assert_int_equal(follow_update(&f, &report, &now, false), 0);
     assert_false(f.state.merges);
     assert_true(isnan(f.state.delay));

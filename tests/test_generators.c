@@ -32,6 +32,9 @@ static void the_bytes_are_frozen(void **state) {
         {"builtin:dense:examples=500", 1, 0xb941ce002eaa9acd, false},
         {"builtin:dense:examples=500", 1, 0x6645a972504f0055, true},
         {"builtin:dense:examples=300,features=9,classes=2,noise=0.5", 42, 0xc067a14cc96b252d, false},
+        {"builtin:digits:examples=200", 1, 0xd32ccbc21eae0b72, false},
+        {"builtin:digits:examples=200", 1, 0xe60af268b72f7db1, true},
+        {"builtin:digits:examples=100,noise=0", 42, 0x7bdf904f0ad7c406, false},
         {"builtin:line", 1, 0xa2da4f92cdacfb99, false},
         {"builtin:line:examples=100,noise=0.25", 7, 0x958198646211258d, false},
     };
@@ -48,7 +51,8 @@ static void the_bytes_are_frozen(void **state) {
 static void any_number_of_parts_gives_the_same_bytes(void **state) {
     (void)state;
     static const char *const names[] = {"builtin:sparse:examples=333,features=5000", "builtin:line:examples=100,noise=1",
-                                        "builtin:sparse:examples=1", "builtin:dense:examples=50,classes=5"};
+                                        "builtin:sparse:examples=1", "builtin:dense:examples=50,classes=5",
+                                        "builtin:digits:examples=30"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         struct loaded one, many;
         assert_loads(&one, names[i], 3, false, 1);
@@ -85,6 +89,7 @@ static void a_seed_in_the_name_gives_the_same_data_whatever_the_run_has(void **s
         {"builtin:sparse:examples=50", "builtin:sparse:examples=50,seed=7"},
         {"builtin:dense:examples=50", "builtin:dense:seed=7,examples=50"},
         {"builtin:line:noise=1", "builtin:line:noise=1,seed=7"},
+        {"builtin:digits:examples=9", "builtin:digits:examples=9,seed=7"},
     };
     for (size_t i = 0; i < 2 * sizeof names / sizeof *names; i++) {
         struct loaded plain, named;
@@ -303,8 +308,9 @@ static void wrong_names_and_keys_are_refused_with_what_there_is(void **state) {
     static const struct {
         const char *name, *sentence;
     } cases[] = {
-        {"builtin:", "unknown data \"builtin:\"; use builtin:sparse, builtin:dense or builtin:line"},
-        {"builtin:spars:valid=3", "unknown data \"builtin:spars:valid=3\"; use builtin:sparse, builtin:dense or builtin:line"},
+        {"builtin:", "unknown data \"builtin:\"; use builtin:sparse, builtin:dense, builtin:digits or builtin:line"},
+        {"builtin:spars:valid=3",
+         "unknown data \"builtin:spars:valid=3\"; use builtin:sparse, builtin:dense, builtin:digits or builtin:line"},
         {"builtin:dense:labels=3",
          "builtin:dense has no key \"labels=3\"; its keys are examples, valid, features, classes, noise, seed, as in "
          "builtin:dense:examples=1000"},
@@ -315,6 +321,9 @@ static void wrong_names_and_keys_are_refused_with_what_there_is(void **state) {
          "builtin:sparse:examples=1000"},
         {"builtin:line:noise",
          "builtin:line has no key \"noise\"; its keys are examples, valid, noise, seed, as in builtin:line:examples=1000"},
+        {"builtin:digits:digits=3",
+         "builtin:digits has no key \"digits=3\"; its keys are examples, valid, noise, seed, as in "
+         "builtin:digits:examples=1000"},
         {"builtin:line:noise=-1", "builtin:line: noise must be a number from 0 to 1000000, not \"-1\""},
         {"builtin:line:noise=1x,valid=3", "builtin:line: noise must be a number from 0 to 1000000, not \"1x\""},
         {"builtin:line:noise=nan", "builtin:line: noise must be a number from 0 to 1000000, not \"nan\""},

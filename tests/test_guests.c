@@ -1,4 +1,4 @@
-/* Tests of guests (ps/backend_ops.h: reserve, admit, part, occupied, mourn): processes that take a seat while a run goes on,
+/* Tests of guests (ps/backend_ops.h, struct shmt_guest_ops): processes that take a seat while a run goes on,
  * leave it between two epochs, or die in it. Every worker here is a process of its own; this one is the application that
  * made the store. Nothing waits for a time: the chief stays at the end of an epoch for as long as the test wants. */
 #include "conformance.h"
@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/random.h"
-#include "store/live.h"
-#include "store/lock.h"
+#include "update/live.h"
+#include "update/lock.h"
 
 enum { N = 1000, ROWS = 40, EPOCHS = 4, SEATS = 5, UNIT = 7 };
 
@@ -39,7 +39,7 @@ static int end_of_epoch(shmtrain_session *s, void *arg, uint32_t epoch) {
     struct run *run = arg;
     struct board *board = board_of(run);
     struct shmt_tally tally;
-    if (s->ops->tally(s->seat, &tally) != 0) return SHMTRAIN_E_MEMORY;
+    if (s->backend->seat->tally(s->seat, &tally) != 0) return SHMTRAIN_E_MEMORY;
     if (s->seat->rank != 0) return 0;
     board->tally[epoch] = tally;
     store_release(&board->ended, epoch + 1);
@@ -90,7 +90,7 @@ static int hold_for_ever(struct run *run, shmtrain_session *s) {
     struct shmtrain_work w;
     struct shmt_span span;
     int live;
-    if (shmtrain_next(s, &w) != 1 || s->ops->bind(s->seat, 0, &span, &live) != 0) return SHMTRAIN_E_USAGE;
+    if (shmtrain_next(s, &w) != 1 || s->backend->seat->bind(s->seat, 0, &span, &live) != 0) return SHMTRAIN_E_USAGE;
     for (uint64_t unit = 0; span.locks.word && unit < ROWS; unit++) (void)shmt_unit_acquire(&span.locks, unit);
     store_release(&board_of(run)->guest_holds, (uint32_t)w.n);
     for (;;) pause();
@@ -101,8 +101,8 @@ static int hold_for_ever(struct run *run, shmtrain_session *s) {
 static int body(struct run *run, uint32_t rank, bool guest, int (*what)(struct run *, shmtrain_session *)) {
     struct shmt_error e = {0};
     shmtrain_session s;
-    if (guest && run->k->ops->reserve(run->store, rank, &e) != 1) return 2;
-    if (shmt_session_enter(&s, run->k->ops, run->store, &run->spec, rank, 0, &e) < 0) return 3;
+    if (guest && run->k->backend->guests->reserve(run->store, rank, &e) != 1) return 2;
+    if (shmt_session_enter(&s, run->k->backend, run->store, &run->spec, rank, 0, &e) < 0) return 3;
     store_release(&board_of(run)->entered[rank], 1); /* pairs with the acquire in has_come */
     s.epoch_end = end_of_epoch;
     s.epoch_end_arg = run;
@@ -130,13 +130,13 @@ static void ended_with(pid_t pid, int code) {
 static void ended_well(pid_t pid) { ended_with(pid, 0); }
 
 /* Takes an item, and dies in the middle of a push to a row: the weight has changed, the state has not. As push kernels do it
- * (store/push_priv.h). */
+ * (update/push_priv.h). */
 static int stay_in_a_unit(struct run *run, shmtrain_session *s) {
     struct board *board = board_of(run);
     struct shmtrain_work w;
     struct shmt_span span;
     int live;
-    if (shmtrain_next(s, &w) != 1 || s->ops->bind(s->seat, 0, &span, &live) != 0) return SHMTRAIN_E_USAGE;
+    if (shmtrain_next(s, &w) != 1 || s->backend->seat->bind(s->seat, 0, &span, &live) != 0) return SHMTRAIN_E_USAGE;
     if (!shmt_unit_acquire(&span.locks, UNIT)) return SHMTRAIN_E_USAGE;
     board->before[0] = span.sink[UNIT];
     board->before[1] = span.state[UNIT];
@@ -176,7 +176,7 @@ static void come(struct party *p, uint32_t rank, int (*what)(struct run *, shmtr
 /* The guest has entered, so that the chief will let it in. */
 static void has_come(struct party *p, uint32_t rank) {
     while (load_acquire(&board_of(&p->run)->entered[rank]) == 0) pause_a_little();
-    assert_int_equal(p->run.k->ops->occupied(p->run.store, rank), p->pid[rank]);
+    assert_int_equal(p->run.k->backend->guests->occupied(p->run.store, rank), p->pid[rank]);
 }
 
 /* The chief is at the end of this epoch (from 0) and stays there. */
@@ -196,7 +196,7 @@ static void every_example_once(const struct party *p, uint32_t epoch) {
 }
 
 static void read_all(const struct party *p, float *out) {
-    assert_int_equal(p->run.k->ops->read(p->run.store, 0, 0, ROWS, out), 0);
+    assert_int_equal(p->run.k->backend->store->read(p->run.store, 0, 0, ROWS, out), 0);
 }
 
 /* ---- cases ---- */
@@ -205,7 +205,7 @@ static void read_all(const struct party *p, float *out) {
 static void (*the_test)(const struct kase *);
 
 static void with_guests(const struct kase *k) {
-    if (!(k->ops->caps & SHMT_CAP_JOIN) || k->kind != SHMT_TEAM_PROCESSES || k->n_seats != 1) return;
+    if (!(k->backend->caps & SHMT_CAP_JOIN) || k->kind != &SHMT_TEAM_PROCESSES || k->n_seats != 1) return;
     alarm(120);
     the_test(k);
 }
@@ -253,10 +253,10 @@ static void comes_and_goes(const struct kase *k) {
         has_come(&p, own + 1);
         go_on_to(&p, 1); /* epoch 1 has a guest */
         is_at_end(&p, 1);
-        k->ops->part(p.run.store, own + 1);
+        k->backend->guests->request_leave(p.run.store, own + 1);
         go_on_to(&p, 2); /* epoch 2 has none */
         ended_well(p.pid[own + 1]);
-        assert_int_equal(k->ops->occupied(p.run.store, own + 1), 0);
+        assert_int_equal(k->backend->guests->occupied(p.run.store, own + 1), 0);
         is_at_end(&p, 2);
         come(&p, own, work);
         come(&p, own + 1, work); /* its seat is free again */
@@ -294,7 +294,7 @@ static int work_and_pause(struct run *run, shmtrain_session *s) {
     while ((rc = shmtrain_next(s, &w)) == 1) {
         bump_relaxed(&board->items[w.epoch][s->seat->rank], 1);
         while (chief && load_acquire(&board->entered[1]) == 0) pause_a_little();
-        if (chief && !asked) s->ops->ask(s->store);
+        if (chief && !asked) s->backend->store->request_snapshot(s->store);
         while (chief && asked && s->seat->n_present == 2 && guest_items(run, 0) == 0) pause_a_little();
         asked = true;
         if ((rc = shmtrain_order(s, &w, example)) < 0) return rc;
@@ -309,7 +309,7 @@ static void comes_in_a_pause(const struct kase *k) {
     struct shmt_spec spec = spec_of(k, N, ROWS, 1);
     float without[ROWS], with[ROWS];
     struct party p = {.own = 1};
-    if (!(k->ops->caps & SHMT_CAP_PAUSE)) return;
+    if (!(k->backend->caps & SHMT_CAP_PAUSE)) return;
     alone(k, 1, without);
     spec.epochs = EPOCHS;
     spec.n_seats = 2;
@@ -344,7 +344,7 @@ static void takes_the_place(const struct kase *k) {
     has_come(&p, 3);
     go_on_to(&p, 1);
     is_at_end(&p, 1);
-    k->ops->part(p.run.store, 3);
+    k->backend->guests->request_leave(p.run.store, 3);
     come(&p, 2, work);
     has_come(&p, 2);
     go_on_to(&p, EPOCHS);
@@ -367,16 +367,16 @@ static void is_refused(const struct kase *k) {
     struct party p;
     invite(&p, k, 1, 2);
     is_at_end(&p, 0);
-    assert_int_equal(k->ops->reserve(p.run.store, 0, &e), 0); /* the chief's */
-    assert_int_equal(k->ops->reserve(p.run.store, 3, &e), 0); /* there is none */
+    assert_int_equal(k->backend->guests->reserve(p.run.store, 0, &e), 0); /* the chief's */
+    assert_int_equal(k->backend->guests->reserve(p.run.store, 3, &e), 0); /* there is none */
     come(&p, 2, work);
     has_come(&p, 2);
-    assert_int_equal(k->ops->reserve(p.run.store, 2, &e), 0); /* taken */
+    assert_int_equal(k->backend->guests->reserve(p.run.store, 2, &e), 0); /* taken */
     assert_int_equal(e.status, 0);
     go_on_to(&p, EPOCHS);
     own_end_well(&p);
     ended_well(p.pid[2]);
-    assert_int_equal(k->ops->reserve(p.run.store, 1, &e), SHMTRAIN_E_USAGE);
+    assert_int_equal(k->backend->guests->reserve(p.run.store, 1, &e), SHMTRAIN_E_USAGE);
     assert_non_null(strstr(e.text, "the run has ended"));
     end(&p.run);
 }
@@ -399,7 +399,7 @@ static void comes_too_late(const struct kase *k) {
     ended_well(p.pid[2]); /* `next` gives it nothing */
     for (uint32_t epoch = 0; epoch < EPOCHS; epoch++) every_example_once(&p, epoch);
     assert_int_equal(guest_items(&p.run, EPOCHS - 1), 0);
-    assert_int_equal(k->ops->occupied(p.run.store, 2), 0);
+    assert_int_equal(k->backend->guests->occupied(p.run.store, 2), 0);
     end(&p.run);
 }
 
@@ -414,12 +414,12 @@ static void changes_its_mind(const struct kase *k) {
     is_at_end(&p, 0);
     come(&p, 1, work);
     has_come(&p, 1);
-    k->ops->part(p.run.store, 1);
+    k->backend->guests->request_leave(p.run.store, 1);
     go_on_to(&p, EPOCHS);
     own_end_well(&p);
     ended_well(p.pid[1]);
     for (uint32_t epoch = 0; epoch < EPOCHS; epoch++) every_example_once(&p, epoch);
-    assert_int_equal(k->ops->occupied(p.run.store, 1), 0);
+    assert_int_equal(k->backend->guests->occupied(p.run.store, 1), 0);
     end(&p.run);
 }
 
@@ -430,12 +430,12 @@ static void who_asks_to_leave_before_it_was_let_in_is_let_go(void **state) {
 
 /* ---- deaths ---- */
 
-static void mourn(const struct party *p, uint32_t rank) {
+static void kill_and_reclaim(const struct party *p, uint32_t rank) {
     kill(p->pid[rank], SIGKILL);
     assert_int_equal(waitpid(p->pid[rank], NULL, 0), p->pid[rank]);
-    assert_int_equal(p->run.k->ops->mourn(p->run.store, rank, true), 1);
-    p->run.k->ops->rouse(p->run.store);
-    assert_int_equal(p->run.k->ops->occupied(p->run.store, rank), 0);
+    assert_int_equal(p->run.k->backend->guests->reclaim(p->run.store, rank, true), 1);
+    p->run.k->backend->store->wake(p->run.store);
+    assert_int_equal(p->run.k->backend->guests->occupied(p->run.store, rank), 0);
 }
 
 /* Whether nothing but its item is missing when a guest dies: no gradient of an update, no slice of a merge. */
@@ -454,7 +454,7 @@ static void dies_at_work(const struct kase *k) {
     go_on_to(&p, 1);
     while (load_acquire(&board_of(&p.run)->guest_holds) == 0) pause_a_little();
     bump_relaxed(&board_of(&p.run)->items[1][2], 1); /* the others may go on, and find locks that nobody will release */
-    mourn(&p, 2);
+    kill_and_reclaim(&p, 2);
     is_at_end(&p, 1);
     come(&p, 2, work); /* its seat can be taken again */
     has_come(&p, 2);
@@ -493,11 +493,11 @@ static void dies_in_a_unit(const struct kase *k, bool may_die) {
     store_relaxed(&board_of(&p.run)->waits_for_guest, 2);
     go_on_to(&p, 1);
     while (load_acquire(&board->guest_holds) == 0) pause_a_little();
-    mourn(&p, 1);
+    kill_and_reclaim(&p, 1);
     const float *const expected = may_die ? board->before : board->after;
     assert_true(board->before[1] > 0 && board->after[0] != board->before[0]);
-    assert_true(k->ops->weight(p.run.store, 0)[UNIT] == expected[0]);
-    assert_true(k->ops->state(p.run.store, 0, 0)[UNIT] == expected[1]);
+    assert_true(((const float *)shmt_array_at(k->backend, p.run.store, SHMT_ARRAY_WEIGHT))[UNIT] == expected[0]);
+    assert_true(((const float *)shmt_array_at(k->backend, p.run.store, SHMT_ARRAY_STATE))[UNIT] == expected[1]);
     bump_relaxed(&board_of(&p.run)->items[1][1], 1); /* the own worker goes on, and pushes to that unit, too */
     go_on_to(&p, EPOCHS);
     own_end_well(&p);
@@ -536,10 +536,10 @@ static void dies_with_what_is_needed(const struct kase *k) {
     bump_relaxed(&board_of(&p.run)->items[1][2], 1);
     kill(p.pid[2], SIGKILL);
     assert_int_equal(waitpid(p.pid[2], NULL, 0), p.pid[2]);
-    assert_int_equal(k->ops->mourn(p.run.store, 2, true), 0);
-    assert_int_not_equal(k->ops->occupied(p.run.store, 2), 0);
-    store_release(k->ops->abort_word(p.run.store), 3);
-    k->ops->rouse(p.run.store);
+    assert_int_equal(k->backend->guests->reclaim(p.run.store, 2, true), 0);
+    assert_int_not_equal(k->backend->guests->occupied(p.run.store, 2), 0);
+    store_release(k->backend->store->abort_word(p.run.store), 3);
+    k->backend->store->wake(p.run.store);
     for (uint32_t rank = 0; rank < 2; rank++) ended_with(p.pid[rank], 5);
     end(&p.run);
 }
@@ -555,7 +555,7 @@ static void dies_while_it_waits(const struct kase *k) {
     is_at_end(&p, 0);
     come(&p, 2, work);
     has_come(&p, 2);
-    mourn(&p, 2);
+    kill_and_reclaim(&p, 2);
     go_on_to(&p, EPOCHS);
     own_end_well(&p);
     for (uint32_t epoch = 0; epoch < EPOCHS; epoch++) every_example_once(&p, epoch);

@@ -24,7 +24,7 @@ static struct shmt_spec spec_for(const struct kase *k, uint64_t items) {
 /* ---- what they hold ---- */
 
 static void replicas_hold_the_first_rows_and_the_page_of_the_last(void **state) {
-    const struct kase k = case_of(HOT_WORKER(SHMT_WRITE_RACY, INF, 1), 2, SHMT_TEAM_THREADS);
+    const struct kase k = case_of(HOT_WORKER(SHMT_WRITE_RACY, INF, 1), 2, &SHMT_TEAM_THREADS);
     struct shmt_spec spec = spec_for(&k, ITEMS);
     struct shmt_flat flat;
     struct shmt_cover c;
@@ -58,7 +58,7 @@ static void refused(const struct shmt_spec *spec, const char *why) {
 
 static void parts_that_cannot_be_held_are_refused(void **state) {
     static const uint32_t HOTS[] = {1, PAGE_FLOATS - 1, HOT + 16, TAIL, TAIL + PAGE_FLOATS, UINT32_MAX, UINT32_MAX - 1023};
-    const struct kase k = case_of(HOT_WORKER(SHMT_WRITE_RACY, INF, 1), 2, SHMT_TEAM_THREADS);
+    const struct kase k = case_of(HOT_WORKER(SHMT_WRITE_RACY, INF, 1), 2, &SHMT_TEAM_THREADS);
     const struct shmt_spec good = spec_for(&k, ITEMS);
     struct shmt_spec spec = good;
     (void)state;
@@ -94,20 +94,20 @@ static void parts_that_cannot_be_held_are_refused(void **state) {
 }
 
 static void the_need_counts_what_replicas_hold(void **state) {
-    const struct kase k = case_of(HOT_WORKER(SHMT_WRITE_RACY, INF, 1), 4, SHMT_TEAM_THREADS);
+    const struct kase k = case_of(HOT_WORKER(SHMT_WRITE_RACY, INF, 1), 4, &SHMT_TEAM_THREADS);
     struct shmt_spec spec = spec_for(&k, ITEMS);
     struct shmt_need need;
     struct shmt_shm_layout l;
     const uint64_t held = (HOT + PAGE_FLOATS) * sizeof(float), all = 20480 * sizeof(float);
     (void)state;
     spec.rule = (struct shmt_rule){.kind = SHMT_RULE_ADAGRAD, .epsilon = 1};
-    assert_int_equal(k.ops->plan(&spec, &need, NULL), 0);
+    assert_int_equal(k.backend->plan(&spec, &need, NULL), 0);
     assert_int_equal(need.parameter_bytes, all + held /* curvatures */ + 4 * 2 * held);
     assert_int_equal(need.state_bytes, all + 4 * 2 * held);
     assert_true(need.total_bytes > need.parameter_bytes + need.state_bytes);
     assert_int_equal(shmt_shm_layout_plan(&spec, &l, NULL), 0);
-    assert_true(l.replica_bytes == 4 * held && l.row_place_off >= l.replica_off + 4 * l.replica_bytes);
-    assert_true((l.weight_off + 4096) % 4096 == 0 && (l.state_off + 4096) % 4096 == 0 && l.flat.n * 4 == all);
+    assert_true(l.replica.each == 4 * held && l.row_place.off >= l.replica.off + 4 * l.replica.each);
+    assert_true((l.weight.off + 4096) % 4096 == 0 && (l.state.off + 4096) % 4096 == 0 && l.flat.n * 4 == all);
 }
 
 /* ---- counting ---- */
@@ -144,7 +144,7 @@ static void counts_of(struct run *run, uint32_t n_seats) {
     float own[MINE] = {0}, sum = 0;
     run->epoch_end = check_copies;
     go_well(run, push_ones);
-    assert_int_equal(run->k->ops->read(run->store, 0, 0, ROWS, value), 0);
+    assert_int_equal(run->k->backend->store->read(run->store, 0, 0, ROWS, value), 0);
     for (uint32_t seat = 0; seat < n_seats; seat++) {
         uint32_t row[MINE];
         rows_of(seat, row);
@@ -160,7 +160,7 @@ static void counts_of(struct run *run, uint32_t n_seats) {
     assert_true(sum == all * (float)(MINE + 2 + atomic)); /* and nothing anywhere else */
 }
 
-static void counts(struct shmt_policy policy, uint32_t n_seats, enum shmt_team_kind kind, bool huge) {
+static void counts(struct shmt_policy policy, uint32_t n_seats, const struct shmt_team_kind *kind, bool huge) {
     const struct kase k = case_of(policy, n_seats, kind);
     struct shmt_spec spec = spec_for(&k, ITEMS);
     struct run run;
@@ -178,7 +178,7 @@ static void nothing_is_lost_of_rows_that_are_held_and_of_those_that_are_shared(v
     for (size_t n = 0; n < 4; n++)
         for (int kind = 0; kind < 2; kind++)
             for (int s = 0; s < 2; s++) {
-                const enum shmt_team_kind team = kind ? SHMT_TEAM_PROCESSES : SHMT_TEAM_THREADS;
+                const struct shmt_team_kind *team = kind ? &SHMT_TEAM_PROCESSES : &SHMT_TEAM_THREADS;
                 counts(HOT_WORKER(SHMT_WRITE_RACY, STALENESS[s], 1), SEATS[n], team, s == 0);
                 counts(HOT_WORKER(SHMT_WRITE_ATOMIC, STALENESS[s], 3), SEATS[n], team, s == 1);
                 counts(HOT_NODE(SHMT_WRITE_ATOMIC, STALENESS[s], 1), SEATS[n], team, false); /* seats share replicas */
@@ -211,7 +211,8 @@ static int push_and_look(struct run *run, shmtrain_session *s) {
         } else if (i == 0 && w.epoch == 0) {
             wait_for(pushed);
             for (uint32_t r = 0; r < 7 && rc >= 0; r++) rc = shmtrain_pull(s, 0, ROW[r], 1, &seen[r]);
-            for (uint32_t r = 0; r < 7 && rc >= 0; r++) rc = run->k->ops->read(run->store, 0, ROW[r], 1, &seen[8 + r]);
+            for (uint32_t r = 0; r < 7 && rc >= 0; r++)
+                rc = run->k->backend->store->read(run->store, 0, ROW[r], 1, &seen[8 + r]);
             store_release(looked, 1);
         }
         if (rc < 0 || (rc = shmtrain_clock(s, NULL)) < 0) return rc;
@@ -224,7 +225,7 @@ static void hot_rows_are_private_until_they_are_merged_and_cold_ones_are_seen_at
     (void)state;
     for (int kind = 0; kind < 2; kind++) {
         const struct kase k =
-            case_of(HOT_WORKER(SHMT_WRITE_RACY, INF, 1000), 2, kind ? SHMT_TEAM_PROCESSES : SHMT_TEAM_THREADS);
+            case_of(HOT_WORKER(SHMT_WRITE_RACY, INF, 1000), 2, kind ? &SHMT_TEAM_PROCESSES : &SHMT_TEAM_THREADS);
         struct run run;
         float last;
         begin(&run, &k, spec_for(&k, ITEMS));
@@ -235,7 +236,7 @@ static void hot_rows_are_private_until_they_are_merged_and_cold_ones_are_seen_at
             assert_true(seen[r] == FOR_OTHERS[r]);     /* others what is shared, */
             assert_true(seen[8 + r] == FOR_OTHERS[r]); /* as does the master; */
         }
-        assert_int_equal(k.ops->read(run.store, 0, ROWS - 1, 1, &last), 0);
+        assert_int_equal(k.backend->store->read(run.store, 0, ROWS - 1, 1, &last), 0);
         assert_true(first_float(&run) == 1 && last == 1); /* and in the end it has everything */
         end(&run);
     }
@@ -257,7 +258,7 @@ static int push_all_kinds(struct run *run, shmtrain_session *s) {
 }
 
 static void train(struct shmt_policy policy, uint32_t n_seats, enum shmt_rule_kind kind, float *out) {
-    const struct kase k = case_of(policy, n_seats, SHMT_TEAM_THREADS);
+    const struct kase k = case_of(policy, n_seats, &SHMT_TEAM_THREADS);
     struct shmt_spec spec = spec_for(&k, ITEMS);
     struct run run;
     if (policy.replicas == SHMT_REPLICAS_ONE) spec.hot_floats = 0;
@@ -265,7 +266,8 @@ static void train(struct shmt_policy policy, uint32_t n_seats, enum shmt_rule_ki
     spec.rule = rule_of(kind);
     spec.rate.base = 0.125f;
     begin(&run, &k, spec);
-    for (uint32_t i = 0; spec.curvatures && i < HOT + PAGE_FLOATS; i++) k.ops->curvature(run.store)[i] = 0.01f;
+    for (uint32_t i = 0; spec.curvatures && i < HOT + PAGE_FLOATS; i++)
+        ((float *)shmt_array_at(k.backend, run.store, SHMT_ARRAY_CURVATURE))[i] = 0.01f;
     if (spec.hot_floats) run.epoch_end = check_copies;
     go_well(&run, push_all_kinds);
     read_with_state(&run, out);
@@ -277,6 +279,7 @@ static void one_worker_has_the_bits_that_it_has_without(void **state) {
     static const struct shmt_policy LIVE = {.write = SHMT_WRITE_RACY, .staleness = INF};
     (void)state;
     for (enum shmt_rule_kind rule = 0; rule < SHMT_N_RULES; rule++) {
+        if (shmt_rule_needs_norms(rule)) continue; /* no live mode has them */
         train(LIVE, 1, rule, without);
         train(HOT_WORKER(SHMT_WRITE_RACY, INF, 1), 1, rule, with);
         assert_memory_equal(with, without, sizeof with);
@@ -288,7 +291,7 @@ static void state_of_several_stays_possible_and_is_where_it_belongs(void **state
     static float out[(1 + SHMT_MAX_PLANES) * ROWS];
     (void)state;
     for (enum shmt_rule_kind rule = 0; rule < SHMT_N_RULES; rule++)
-        for (int node = 0; node < 2; node++) {
+        for (int node = 0; node < 2 && !shmt_rule_needs_norms(rule); node++) {
             train(node ? HOT_NODE(SHMT_WRITE_RACY, INF, 1) : HOT_WORKER(SHMT_WRITE_RACY, 2, 2), 4, rule, out);
             assert_state_is_possible(rule, SHMT_MERGE_DAMPED, ROWS, out);
             for (uint32_t row = 0; row < ROWS; row++) {
@@ -305,7 +308,7 @@ static void state_of_several_stays_possible_and_is_where_it_belongs(void **state
 
 static void every_line_that_is_held_is_in_one_tier_and_the_bias_in_the_first(void **state) {
     static uint8_t tier_of[(HOT + PAGE_FLOATS) / 16];
-    const struct kase k = case_of(HOT_WORKER(SHMT_WRITE_RACY, INF, 1), 2, SHMT_TEAM_THREADS);
+    const struct kase k = case_of(HOT_WORKER(SHMT_WRITE_RACY, INF, 1), 2, &SHMT_TEAM_THREADS);
     struct shmt_spec spec = spec_for(&k, ITEMS);
     struct shmt_seat *seat;
     struct shmt_error e;
@@ -313,8 +316,9 @@ static void every_line_that_is_held_is_in_one_tier_and_the_bias_in_the_first(voi
     (void)state;
     spec.l2_rows[0] = ROWS - 1;
     begin(&run, &k, spec);
-    for (uint32_t i = 0; i < HOT + PAGE_FLOATS; i++) k.ops->curvature(run.store)[i] = 1 / (1 + (float)i);
-    assert_int_equal(k.ops->enter(run.store, 0, 0, &seat, &e), 0);
+    for (uint32_t i = 0; i < HOT + PAGE_FLOATS; i++)
+        ((float *)shmt_array_at(k.backend, run.store, SHMT_ARRAY_CURVATURE))[i] = 1 / (1 + (float)i);
+    assert_int_equal(k.backend->seat->enter(run.store, 0, 0, &seat, &e), 0);
     const struct shmt_shm_merging *m = shmt_shm_seat_of(seat)->merging;
     memset(tier_of, 0, sizeof tier_of);
     for (uint32_t t = 0; t < SHMT_SHM_TIERS; t++)
@@ -331,7 +335,7 @@ static void every_line_that_is_held_is_in_one_tier_and_the_bias_in_the_first(voi
         assert_true(tier_of[line] > 0 && (!is_bias || tier_of[line] == 1));
     }
     assert_int_equal(tier_of[0], 1);
-    k.ops->leave(seat);
+    k.backend->seat->leave(seat);
     end(&run);
 }
 
@@ -348,7 +352,7 @@ static uint32_t mappings(void) {
 }
 
 static void a_window_goes_with_its_seat(void **state) {
-    const struct kase k = case_of(HOT_WORKER(SHMT_WRITE_RACY, INF, 1), 2, SHMT_TEAM_THREADS);
+    const struct kase k = case_of(HOT_WORKER(SHMT_WRITE_RACY, INF, 1), 2, &SHMT_TEAM_THREADS);
     struct shmt_spec spec = spec_for(&k, ITEMS);
     struct shmt_seat *seat;
     struct shmt_error e;
@@ -357,9 +361,9 @@ static void a_window_goes_with_its_seat(void **state) {
     spec.rule = rule_of(SHMT_RULE_ADAGRAD);
     begin(&run, &k, spec);
     const uint32_t before = mappings();
-    assert_int_equal(k.ops->enter(run.store, 1, 0, &seat, &e), 0);
+    assert_int_equal(k.backend->seat->enter(run.store, 1, 0, &seat, &e), 0);
     assert_true(mappings() > before);
-    k.ops->leave(seat);
+    k.backend->seat->leave(seat);
     assert_int_equal(mappings(), before);
     end(&run);
 }
@@ -385,7 +389,7 @@ static void *work_half(void *arg) {
 }
 
 static void who_maps_the_segment_elsewhere_takes_part(void **state) {
-    const struct kase k = case_of(HOT_WORKER(SHMT_WRITE_ATOMIC, INF, 1), 2, SHMT_TEAM_THREADS);
+    const struct kase k = case_of(HOT_WORKER(SHMT_WRITE_ATOMIC, INF, 1), 2, &SHMT_TEAM_THREADS);
     const float all = EPOCHS * ITEMS;
     struct shmt_store *other;
     struct shmt_error e;
@@ -401,10 +405,10 @@ static void who_maps_the_segment_elsewhere_takes_part(void **state) {
     for (int i = 0; i < 2; i++) assert_int_equal(pthread_join(thread[i], NULL), 0);
     for (int i = 0; i < 2; i++)
         if (half[i].rc != 0) fail_msg("%s", half[i].error.text);
-    assert_int_equal(k.ops->read(run.store, 0, ROWS - 1, 1, &last), 0);
-    assert_int_equal(k.ops->read(run.store, 0, COLD, 1, &cold), 0);
+    assert_int_equal(k.backend->store->read(run.store, 0, ROWS - 1, 1, &last), 0);
+    assert_int_equal(k.backend->store->read(run.store, 0, COLD, 1, &cold), 0);
     assert_true(first_float(&run) == all && last == all && cold == all);
-    k.ops->destroy(other);
+    k.backend->store->destroy(other);
     end(&run);
 }
 

@@ -7,7 +7,7 @@
 #include "data/columns.h"
 #include "data/ids.h"
 #include "data/ids_join.h"
-#include "data/stage.h"
+#include "data/row_buffer.h"
 
 static uint64_t rng = 7;
 
@@ -203,34 +203,34 @@ static void values_that_add_up_to_nothing_are_no_nonzeros(void **state) {
     assert_true(most[0] > 3.3e38f && most[0] <= 3.4028235e38f); /* no infinity */
 }
 
-/* From the first id on that takes more than 32 bits, a stage keeps 64 of each. */
-static void a_stage_keeps_ids_of_any_size(void **state) {
+/* From the first id on that takes more than 32 bits, a buffer keeps 64 of each. */
+static void a_row_buffer_keeps_ids_of_any_size(void **state) {
     (void)state;
-    struct shmt_stage stage = {.most_bytes = UINT64_MAX, .gathers = true};
+    struct shmt_row_buffer buffer = {.most_bytes = UINT64_MAX, .gathers = true};
     struct shmt_part part = {.n_examples = 3};
     struct shmt_error e = {0};
     const uint64_t id[3][2] = {{1, 4}, {4, UINT64_MAX - 1}, {2, 9}};
     const float value[2] = {1, 0.5f};
-    for (uint32_t i = 0; i < 3; i++) shmt_stage_add(&stage, (float)i, id[i], value, 2);
-    part.staged_nonzeros = 6;
-    assert_true(stage.wide);
-    assert_int_equal(stage.ids.n, 5);
+    for (uint32_t i = 0; i < 3; i++) shmt_row_buffer_add(&buffer, (float)i, id[i], value, 2);
+    part.buffered_nonzeros = 6;
+    assert_true(buffer.wide);
+    assert_int_equal(buffer.ids.n, 5);
     struct shmt_ids list;
-    assert_int_equal(shmt_ids_join(&stage.ids, 1, "t", &list, &e), 0);
+    assert_int_equal(shmt_ids_join(&buffer.ids, 1, "t", &list, &e), 0);
     const struct shmt_columns columns = {.n_features = list.n, .ids = &list};
-    assert_int_equal(shmt_stage_recount(&stage, &columns, &part, &e), 0);
+    assert_int_equal(shmt_row_buffer_recount(&buffer, &columns, &part, &e), 0);
     assert_int_equal(part.n_nonzeros, 6);
     uint64_t start[4];
     uint32_t column[6];
     float filled[6], label[3];
     const struct shmt_arrays into = {.start = start, .id = column, .value = filled, .label = label, .columns = columns};
-    assert_int_equal(shmt_stage_fill(&stage, &part, 0, 1, &into, &e), 0);
+    assert_int_equal(shmt_row_buffer_fill(&buffer, &part, 0, 1, &into, &e), 0);
     static const uint32_t expected[6] = {0, 2, 2, 4, 1, 3};
     assert_memory_equal(column, expected, sizeof expected);
     assert_int_equal(start[3], 6);
     shmt_ids_free(&list);
-    shmt_ids_free(&stage.ids);
-    shmt_stage_free(&stage);
+    shmt_ids_free(&buffer.ids);
+    shmt_row_buffer_free(&buffer);
 }
 
 /* Models keep their number of bits, and whoever reads them computes the same: see docs/models.md, "The model file". */
@@ -270,7 +270,7 @@ int main(void) {
         cmocka_unit_test(a_range_leaves_out_what_lies_beside_it),
         cmocka_unit_test(hashed_columns_ascend_and_add_what_falls_together),
         cmocka_unit_test(values_that_add_up_to_nothing_are_no_nonzeros),
-        cmocka_unit_test(a_stage_keeps_ids_of_any_size),
+        cmocka_unit_test(a_row_buffer_keeps_ids_of_any_size),
         cmocka_unit_test(hashes_are_what_they_have_always_been),
         cmocka_unit_test(tables_that_would_be_mostly_empty_are_told),
         cmocka_unit_test(dense_rows_that_would_be_mostly_empty_are_told),

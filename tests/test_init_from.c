@@ -177,6 +177,55 @@ static void columns_of_dense_models_meet_too(void **state) {
     shmtrain_store_destroy(b);
 }
 
+/* Scales and the first layer stand by the number of a feature. */
+static void networks_begin_with_the_same_features_only(void **state) {
+    static const struct {
+        const char *data, *option, *value, *words; /* NULL: it fits */
+    } CASES[] = {
+        {"three", "layers", "auto", NULL},
+        {"three", "augment", "none", NULL},
+        {"three-moved", "layers", "auto",
+         "its features (6 from id 1 to 6) are not those of the data (6 from id 0 to 5), and a network can begin only with the "
+         "same"},
+        {"three-fewer", "layers", "auto", "are not those of the data (7 from id 1 to 7)"},
+        {"three", "normalise", "none", "its table is \"input\" of (6, 2), but here it is none of that name"},
+        {"three", "layers", "6-100-3", "its table is"},
+    };
+    static const char *const MOVED[5] = {"1", "2", "3", "4", "5"};
+    (void)state;
+    write_data("three-moved", MOVED, 3);
+    FILE *f = fopen("three-moved", "a");
+    assert_non_null(f);
+    fprintf(f, "1 0:1\n");
+    assert_int_equal(fclose(f), 0);
+    train_and_save("mlp", "three", "mlp.model");
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct shmtrain_store *store = make_store("mlp");
+        WELL(store, shmtrain_store_set(store, CASES[i].option, CASES[i].value));
+        const int rc = try_to_begin(store, CASES[i].data, "mlp.model");
+        if (CASES[i].words)
+            refused(store, rc, SHMTRAIN_E_USAGE, CASES[i].words);
+        else
+            WELL(store, rc);
+        shmtrain_store_destroy(store);
+    }
+}
+
+static void networks_begin_with_the_same_layers_only(void **state) {
+    (void)state;
+    struct shmtrain_store *store = make_store("net");
+    WELL(store, shmtrain_store_set(store, "net", "fc:8 relu fc:3"));
+    WELL(store, shmtrain_store_set(store, "epochs", "2"));
+    WELL(store, shmtrain_store_train(store, "three"));
+    WELL(store, shmtrain_store_save(store, "net.model"));
+    WELL(store, shmtrain_store_set(store, "net", "fc:8 tanh fc:3"));
+    refused(store, try_to_begin(store, "three", "net.model"), SHMTRAIN_E_USAGE,
+            "its --net is fc:8 relu fc:3, but here it is fc:8 tanh fc:3: name another file");
+    WELL(store, shmtrain_store_set(store, "net", "fc:8 relu fc:3"));
+    WELL(store, try_to_begin(store, "three", "net.model"));
+    shmtrain_store_destroy(store);
+}
+
 static void models_of_liblinear_and_checkpoints_will_do(void **state) {
     (void)state;
     struct shmtrain_store *a = load("near.model"), *c = make_store("logistic");
@@ -245,6 +294,8 @@ int main(void) {
         cmocka_unit_test_setup(the_same_data_begins_where_the_model_ends, deadline),
         cmocka_unit_test_setup(features_meet_by_their_ids, deadline),
         cmocka_unit_test_setup(columns_of_dense_models_meet_too, deadline),
+        cmocka_unit_test_setup(networks_begin_with_the_same_features_only, deadline),
+        cmocka_unit_test_setup(networks_begin_with_the_same_layers_only, deadline),
         cmocka_unit_test_setup(models_of_liblinear_and_checkpoints_will_do, deadline),
         cmocka_unit_test_setup(what_does_not_fit_is_said, deadline),
         cmocka_unit_test_setup(tables_of_own_functions_meet_by_their_names, deadline),

@@ -335,7 +335,7 @@ static void what_is_saved_of_data_without_ids_says_so_whoever_saves_it(void **st
     assert_int_equal(wait_for(maker), 0);
     assert_int_equal(shmtrain_store_create(&store), 0);
     WELL(store, shmtrain_store_observe(store, NAME));
-    assert_int_equal(store->trained.features.kind, SHMT_IDS_NONE);
+    assert_int_equal(store->params.trained.features.kind, SHMT_IDS_NONE);
     shmtrain_store_destroy(store);
     unlink(images);
     unlink(labels);

@@ -13,7 +13,7 @@ static void wait_for_work_of(uint32_t rank) {
 
 /* ---- deaths and failures ---- */
 
-static void in_live_modes_a_killed_guest_is_mourned_and_the_run_goes_on(void **state) {
+static void in_live_modes_a_killed_guests_seat_is_reclaimed_and_the_run_goes_on(void **state) {
     char first[80], second[80];
     (void)state;
     const pid_t maker = start_maker(&(struct how){"async", "processes", "2", "2", FOREVER, NULL, 500});
@@ -384,7 +384,7 @@ static void what_cannot_be_joined_is_refused(void **state) {
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, begin, end)
     const struct CMUnitTest tests[] = {
-        TEST(in_live_modes_a_killed_guest_is_mourned_and_the_run_goes_on),
+        TEST(in_live_modes_a_killed_guests_seat_is_reclaimed_and_the_run_goes_on),
         TEST(in_sync_a_killed_guest_ends_the_run_with_a_sentence),
         TEST(what_ends_the_run_is_told_though_a_worker_dies_behind_it),
         TEST(a_killed_maker_ends_its_guests_with_a_sentence),

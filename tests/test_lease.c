@@ -1,6 +1,6 @@
-/* Who mourns guests (api/lease.h), with a backend of one guest's seat, and marks and lives that are the test's. What becomes of
- * real guests: test_join_deaths.c. */
-#include "api/lease.h"
+/* Reclaiming the seats of dead guests (naming/lease.h), with a backend of one guest's seat, and marks and lives that are the test's.
+ * Real guests: test_join_deaths.c. */
+#include "naming/lease.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,18 +10,20 @@
 
 #include <cmocka.h>
 
-#include "api/store_priv.h"
+#include "workers/run.h"
 
 enum { PROGRAM = 500, WORKER = 600 };
 
 static struct play {
-    struct shmtrain_store store;
+    struct shmt_call call;
+    struct shmt_lease lease;
+    struct shmt_run run;
     _Atomic uint32_t abort;
     uint32_t occupied;
     enum shmt_occupant who;
     bool mark_is_free, ended;
     int goes_on;
-    uint32_t n_mourned;
+    uint32_t n_reclaimed;
     char log[400];
 } play;
 
@@ -58,11 +60,11 @@ static enum shmt_occupant occupant(struct shmt_store *store, uint32_t rank, stru
     return play.who;
 }
 
-static int mourn(struct shmt_store *store, uint32_t rank, bool marked) {
+static int reclaim(struct shmt_store *store, uint32_t rank, bool marked) {
     (void)store;
     (void)rank;
     assert_int_equal(marked, play.mark_is_free);
-    play.n_mourned++;
+    play.n_reclaimed++;
     return play.goes_on;
 }
 
@@ -71,10 +73,11 @@ static _Atomic uint32_t *abort_word(struct shmt_store *store) {
     return &play.abort;
 }
 
-static void rouse(struct shmt_store *store) { (void)store; }
+static void wake(struct shmt_store *store) { (void)store; }
 
-static const struct shmt_backend_ops OPS = {
-    .occupied = occupied, .occupant = occupant, .mourn = mourn, .abort_word = abort_word, .rouse = rouse};
+static const struct shmt_guest_ops GUESTS = {.occupied = occupied, .occupant = occupant, .reclaim = reclaim};
+static const struct shmt_store_ops STORE = {.abort_word = abort_word, .wake = wake};
+static const struct shmt_backend BACKEND = {.store = &STORE, .guests = &GUESTS};
 
 static void keep(void *arg, const char *line) {
     (void)arg;
@@ -83,66 +86,66 @@ static void keep(void *arg, const char *line) {
 
 static int look(uint32_t program, enum shmt_occupant who, bool mark_is_free, bool ended, int goes_on) {
     play = (struct play){.occupied = program, .who = who, .mark_is_free = mark_is_free, .ended = ended, .goes_on = goes_on};
-    play.store.ops = &OPS;
-    play.store.log.line = keep;
-    play.store.lease.held = true;
-    play.store.spec = (struct shmt_spec){.n_seats = 2, .n_guests = 1, .n_workers = 1};
-    return shmt_lease_tick(&play.store);
+    play.call.log.line = keep;
+    play.lease.held = true;
+    play.run = (struct shmt_run){
+        .call = &play.call, .backend = &BACKEND, .spec = {.n_seats = 2, .n_guests = 1, .n_workers = 1}, .lease = &play.lease};
+    return shmt_lease_tick(&play.run);
 }
 
-static void who_lives_is_not_mourned(void **state) {
+static void the_seat_of_a_living_guest_is_not_reclaimed(void **state) {
     (void)state;
     assert_int_equal(look(PROGRAM, SHMT_OCCUPANT_WORKS, false, false, 1), 0);
     assert_int_equal(look(PROGRAM, SHMT_OCCUPANT_COMES, false, false, 1), 0);
     assert_int_equal(look(0, SHMT_OCCUPANT_NONE, true, false, 1), 0);
-    assert_int_equal(play.n_mourned, 0);
+    assert_int_equal(play.n_reclaimed, 0);
 }
 
-static void who_is_dead_is_mourned_whoever_holds_its_mark(void **state) {
+static void the_seat_of_a_dead_guest_is_reclaimed_whoever_holds_its_mark(void **state) {
     (void)state;
     assert_int_equal(look(PROGRAM, SHMT_OCCUPANT_WORKS, false, true, 1), 0);
-    assert_int_equal(play.n_mourned, 1);
+    assert_int_equal(play.n_reclaimed, 1);
     assert_non_null(strstr(play.log, "worker 1 (process 600, joined by name) died"));
     assert_int_equal(look(PROGRAM, SHMT_OCCUPANT_WORKS, true, false, 1), 0); /* the mark alone says so */
-    assert_int_equal(play.n_mourned, 1);
+    assert_int_equal(play.n_reclaimed, 1);
 }
 
-static void on_its_way_too(void **state) {
+static void so_is_that_of_a_guest_that_dies_before_it_enters(void **state) {
     (void)state;
     assert_int_equal(look(PROGRAM, SHMT_OCCUPANT_COMES, false, true, 1), 0);
-    assert_int_equal(play.n_mourned, 1);
+    assert_int_equal(play.n_reclaimed, 1);
     assert_non_null(strstr(play.log, "worker 1 (process 500, joined by name) died"));
 }
 
-/* The chief has counted it in while it was mourned. */
-static void and_once_more_where_nobody_has_the_seat(void **state) {
+/* The chief has counted it in while its seat was reclaimed. */
+static void a_seat_without_a_guest_is_reclaimed_once_more(void **state) {
     (void)state;
     assert_int_equal(look(SHMT_OCCUPIED_BY_NOBODY, SHMT_OCCUPANT_NONE, false, false, 1), 0);
-    assert_int_equal(play.n_mourned, 1);
+    assert_int_equal(play.n_reclaimed, 1);
     assert_string_equal(play.log, "");
 }
 
 static void nothing_is_said_when_somebody_else_has_come(void **state) {
     (void)state;
     assert_int_equal(look(PROGRAM, SHMT_OCCUPANT_WORKS, false, true, -1), 0);
-    assert_int_equal(play.n_mourned, 1);
+    assert_int_equal(play.n_reclaimed, 1);
     assert_string_equal(play.log, "");
 }
 
 static void a_run_that_cannot_go_on_says_for_whom(void **state) {
     (void)state;
     assert_int_equal(look(PROGRAM, SHMT_OCCUPANT_WORKS, true, false, 0), SHMTRAIN_E_DIED);
-    assert_non_null(strstr(play.store.lease.lost.text, "worker 1 (process 600, joined by name) died"));
+    assert_non_null(strstr(play.lease.lost.text, "worker 1 (process 600, joined by name) died"));
     assert_int_equal(look(PROGRAM, SHMT_OCCUPANT_NONE, true, false, 0), SHMTRAIN_E_DIED);
-    assert_non_null(strstr(play.store.lease.lost.text, "worker 1 (process 500, joined by name) died"));
+    assert_non_null(strstr(play.lease.lost.text, "worker 1 (process 500, joined by name) died"));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(who_lives_is_not_mourned),
-        cmocka_unit_test(who_is_dead_is_mourned_whoever_holds_its_mark),
-        cmocka_unit_test(on_its_way_too),
-        cmocka_unit_test(and_once_more_where_nobody_has_the_seat),
+        cmocka_unit_test(the_seat_of_a_living_guest_is_not_reclaimed),
+        cmocka_unit_test(the_seat_of_a_dead_guest_is_reclaimed_whoever_holds_its_mark),
+        cmocka_unit_test(so_is_that_of_a_guest_that_dies_before_it_enters),
+        cmocka_unit_test(a_seat_without_a_guest_is_reclaimed_once_more),
         cmocka_unit_test(nothing_is_said_when_somebody_else_has_come),
         cmocka_unit_test(a_run_that_cannot_go_on_says_for_whom),
     };

@@ -40,7 +40,9 @@ static const char *check(const struct shmtrain_data *data) {
 }
 
 /* Who does not name a member leaves it as it is: the reserved ones must be 0 then. */
-static uint32_t tables(const struct shmtrain_data *data, const struct shmtrain_settings *with, struct shmtrain_shape *out) {
+static uint32_t tables(const struct shmtrain_data *data, const struct shmtrain_settings *with, const void *state,
+                       struct shmtrain_shape *out) {
+    (void)state;
     static const struct shmtrain_shape NOTHING[SHMTRAIN_MODEL_TABLES];
     lent_data(data);
     lent_settings(with);
@@ -50,25 +52,27 @@ static uint32_t tables(const struct shmtrain_data *data, const struct shmtrain_s
     return 1;
 }
 
-static void begin(const struct shmtrain_batch *train, const struct shmtrain_settings *with, uint32_t t, float *value) {
+static void begin(const struct shmtrain_batch *train, const struct shmtrain_settings *with, const void *state, uint32_t t,
+                  float *value) {
+    (void)state;
     (void)t, (void)value;
     lent_batch(train);
     lent_settings(with);
 }
 
-static int step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with, double *loss) {
+static int step(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, double *loss) {
     const float grad = 0;
     lent_batch(batch);
-    lent_settings(with);
+    lent_settings(pass->with);
     *loss = batch->n;
     return shmtrain_push(s, 0, 0, 1, &grad);
 }
 
-static int score(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with, float *out,
+static int score(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, float *out,
                  double *loss) {
     (void)s;
     lent_batch(batch);
-    lent_settings(with);
+    lent_settings(pass->with);
     for (uint32_t k = 0; k < batch->n; k++) out[k] = 0;
     *loss = batch->n;
     return 0;
@@ -82,6 +86,7 @@ static const struct shmtrain_model OWN = {.size = sizeof(struct shmtrain_model),
                                           .check = check,
                                           .tables = tables,
                                           .begin = begin,
+                                          .traits.curvature = 1,
                                           .step = step,
                                           .score = score};
 

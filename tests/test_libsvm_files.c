@@ -1,7 +1,7 @@
 /* The LIBSVM reader: parts, odd files, files that change while they are read, processes and threads that share one. */
 #include "data_file.h"
 
-#include "data/libsvm_line.h"
+#include "files/libsvm_line.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -79,7 +79,7 @@ static int trains_unbound(void) {
     return sched_getaffinity(0, sizeof after, &after) == 0 && CPU_EQUAL(&before, &after) ? 0 : 5;
 }
 
-static void where_binding_is_refused_training_goes_on_with_a_line(void **state) {
+static void where_binding_is_refused_training_continues_with_a_line(void **state) {
     (void)state;
     in_process(trains_unbound);
 }
@@ -139,29 +139,32 @@ static void a_v2_group_that_is_too_small_refuses_with_figures(void **state) {
 static uint64_t most_floats;
 static struct shmtrain_store *the_store;
 
-static uint32_t broad_tables(const struct shmtrain_data *data, const struct shmtrain_settings *with,
+static uint32_t broad_tables(const struct shmtrain_data *data, const struct shmtrain_settings *with, const void *state,
                              struct shmtrain_shape *out) {
+    (void)state;
     (void)data, (void)with;
     out[0] = (struct shmtrain_shape){.name = "small", .rows = 1, .width = 1};
     out[1] = (struct shmtrain_shape){.name = "large", .rows = most_floats, .width = 1};
     return 2;
 }
 
-static void broad_begin(const struct shmtrain_batch *all, const struct shmtrain_settings *with, uint32_t t, float *value) {
+static void broad_begin(const struct shmtrain_batch *all, const struct shmtrain_settings *with, const void *state, uint32_t t,
+                        float *value) {
+    (void)state;
     (void)all, (void)with, (void)t, (void)value;
     shmtrain_store_stop(the_store);
 }
 
-static int broad_step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+static int broad_step(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch,
                       double *loss_out) {
-    (void)s, (void)batch, (void)with, (void)loss_out;
+    (void)s, (void)batch, (void)pass->with, (void)loss_out;
     return SHMTRAIN_E_USAGE;
 }
 
-static int broad_score(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+static int broad_score(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch,
                        float *score_out, double *loss_out) {
     (void)score_out;
-    return broad_step(s, batch, with, loss_out);
+    return broad_step(s, pass, batch, loss_out);
 }
 
 static void what_a_model_begins_with_counts_in_all_its_tables(void **state) {
@@ -241,7 +244,7 @@ static int remove_wide(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(where_binding_is_refused_training_goes_on_with_a_line),
+        cmocka_unit_test(where_binding_is_refused_training_continues_with_a_line),
         cmocka_unit_test(a_small_dev_shm_concerns_named_stores_only),
         cmocka_unit_test(a_v1_group_that_is_too_small_refuses_with_figures),
         cmocka_unit_test(a_v2_group_that_is_too_small_refuses_with_figures),

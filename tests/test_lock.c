@@ -1,14 +1,14 @@
-/* Waiting for a row lock (store/lock.h): a waiter spins, offers the processor, and then sleeps, so that a stopped holder costs it
- * no processor. The system's naps and offers are counted here; they take no time. */
+/* Waiting for a row lock (update/lock.h): a waiter spins, offers the processor, and then sleeps, so that a stopped holder costs it
+ * no processor. A host counts the naps and the offers; they take no time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <cmocka.h>
-#include <time.h>
 
-#include "store/lock.h"
+#include "update/lock.h"
+#include "sync/host.h"
 
 #define HOLDER 7
 #define ME     9
@@ -18,25 +18,24 @@ static uint32_t g_naps, g_yields, g_release_at, g_abort_at;
 static uint64_t g_longest_ns, g_slept_ns;
 static int g_take_turns; /* during each nap another one gets the lock */
 
-int __wrap_nanosleep(const struct timespec *wish, struct timespec *left);
-int __wrap_nanosleep(const struct timespec *wish, struct timespec *left) {
-    (void)left;
-    const uint64_t ns = (uint64_t)wish->tv_sec * 1000000000u + (uint64_t)wish->tv_nsec;
+static uint64_t now_ns(void) { return g_slept_ns; }
+
+static void sleep_until(uint64_t at_ns) {
+    const uint64_t ns = at_ns - g_slept_ns;
     if (ns > g_longest_ns) g_longest_ns = ns;
     g_slept_ns += ns;
     g_naps++;
     if (g_naps == g_release_at) store_release(&g_word, 0); /* pairs with the waiter's compare-and-swap */
     if (g_naps == g_abort_at) store_relaxed(&g_abort, 1);
     if (g_take_turns && g_naps != g_release_at) store_relaxed(&g_word, HOLDER + g_naps % 2);
-    return 0;
 }
 
 /* A waiter that never sleeps would be here for ever. */
-int __wrap_sched_yield(void);
-int __wrap_sched_yield(void) {
+static void yield(void) {
     if (++g_yields == 100000) store_relaxed(&g_abort, 1);
-    return 0;
 }
+
+static const struct shmt_host_ops HOST = {.now_ns = now_ns, .sleep_until = sleep_until, .yield = yield};
 
 static int begin(void **state) {
     (void)state;
@@ -97,6 +96,7 @@ static void a_free_lock_is_taken_without_a_call_of_the_system(void **state) {
 }
 
 int main(void) {
+    shmt_host_use(&HOST);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_waiter_sleeps_until_the_lock_is_released, begin),
         cmocka_unit_test_setup(it_looks_at_the_abort_word_ten_times_a_second, begin),

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "api/race.h"
+#include "configuration/race.h"
 #include "base/random.h"
 
 enum { ROWS = 600, NONZEROS = 10, EXAMPLES = 4000, ITEM = 250 };
@@ -162,9 +162,10 @@ static uint64_t bits_of(const char *optimizer, const char *model, const char *da
 
 static void waiting_and_counting_change_no_bit_of_one_worker(void **state) {
     (void)state;
-    static const char *const OPTIMIZERS[] = {"sgd", "momentum", "adagrad", "adam", "ftrl"};
+    static const char *const OPTIMIZERS[] = {"sgd",      "momentum", "adagrad",  "adam", "ftrl",
+                                             "nesterov", "rmsprop",  "adadelta", "adamw"};
     const char *sparse = "builtin:sparse:examples=500", *dense = "builtin:dense:examples=200";
-    for (size_t i = 0; i < 5; i++) {
+    for (size_t i = 0; i < sizeof OPTIMIZERS / sizeof *OPTIMIZERS; i++) {
         const uint64_t bits = bits_of(OPTIMIZERS[i], "logistic", sparse, "");
         assert_int_equal(bits_of(OPTIMIZERS[i], "logistic", sparse, "0.01:1us"), bits);
         assert_int_equal(bits_of(OPTIMIZERS[i], "softmax", dense, "0.01:1us"), bits_of(OPTIMIZERS[i], "softmax", dense, ""));

@@ -1,8 +1,8 @@
 /* Tests of api's decisions about the machine, and of where loaded data shall lie: for machines of HWLOC_SYNTHETIC with
  * figures in folders that stand for /. What the kernel would refuse is refused by the wrapped calls below. Plans as users
  * see them are in test_plan.c. */
-#include "api/load_place.h"
-#include "api/machine.h"
+#include "loading/load_place.h"
+#include "workers/machine.h"
 #include "backends/plain.h"
 #include "backends/shm/shm.h"
 #include "consistency/mode.h"
@@ -105,9 +105,9 @@ static struct shmt_spec spec_of(uint64_t rows, uint32_t seats, bool live) {
     return spec;
 }
 
-static void settle(const struct shmt_backend_ops *ops, struct shmt_spec *spec) {
+static void settle(const struct shmt_backend *backend, struct shmt_spec *spec) {
     struct shmt_error e = {0};
-    if (shmt_machine_settle(&machine, ops, spec, &e) != 0) fail_msg("%s", e.text);
+    if (shmt_machine_settle(&machine, backend, spec, &e) != 0) fail_msg("%s", e.text);
 }
 
 /* ---- decisions ---- */

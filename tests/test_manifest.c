@@ -94,38 +94,25 @@ static void spoil_word(struct shmt_manifest *m, uint64_t *n) {
     memcpy((unsigned char *)m + at, &value, size);
 }
 
-/* Places are most of the manifest: other words would seldom be hit. */
+/* Places are most of the manifest: other words would seldom be hit. Half of them are the spec's. */
 static void spoil_named_word(struct shmt_manifest *m, uint64_t *n) {
-    uint32_t *const words[] = {&m->n_seats,        &m->n_guests,
-                               &m->n_workers,      &m->epochs,
-                               &m->write,          &m->batch,
-                               &m->n_chunks,       &m->item,
-                               &m->shuffle,        &m->count_lost,
-                               &m->l2_shares,      &m->spin_ns,
-                               &m->rule,           &m->rate_kind,
-                               &m->place_policy,   &m->place_parts,
-                               &m->place_n_nodes,  &m->place_strategy,
-                               &m->n_tables,       &m->n_threads,
-                               &m->row_places,     &m->with_accuracy,
-                               &m->with_auc,       &m->features.kind,
-                               &m->features.first, &m->features.hash_bits,
-                               &m->n_outputs,      &m->bias,
-                               &m->group,          &m->n_classes,
-                               &m->table[0].width, &m->train.shared,
-                               &m->valid.shared,   &m->train.n_features,
-                               &m->train.n_labels, &m->cpu,
-                               &m->hot_floats,     &m->replicas,
-                               &m->merge_every,    &m->merge,
-                               &m->curvatures,     &m->quorum};
-    uint64_t *const longs[] = {&m->race_ns,          &m->n_examples,       &m->max_steps,        &m->staleness,
-                               &m->board_bytes,      &m->table[0].rows,    &m->table[0].l2_rows, &m->n_valid,
-                               &m->train.n_examples, &m->train.n_nonzeros, &m->train.bytes,      &m->train.start_off,
-                               &m->train.id_off,     &m->train.value_off,  &m->train.label_off,  &m->train.dense_off,
-                               &m->train.weight_off, &m->valid.n_examples, &m->valid.bytes,      &m->valid.start_off,
-                               &m->valid.label_off};
+    uint32_t *const words[] = {&m->n_tables,      &m->n_threads,      &m->with_accuracy,      &m->with_auc,
+                               &m->features.kind, &m->features.first, &m->features.hash_bits, &m->n_outputs,
+                               &m->bias,          &m->group,          &m->n_classes,          &m->table[0].width,
+                               &m->train.shared,  &m->valid.shared,   &m->train.n_features,   &m->train.n_labels,
+                               &m->cpu,           &m->deaths};
+    uint64_t *const longs[] = {&m->table[0].rows,    &m->table[0].l2_rows, &m->n_valid,         &m->train.n_examples,
+                               &m->train.n_nonzeros, &m->train.bytes,      &m->train.start_off, &m->train.id_off,
+                               &m->train.value_off,  &m->train.label_off,  &m->train.dense_off, &m->train.weight_off,
+                               &m->valid.n_examples, &m->valid.bytes,      &m->valid.start_off, &m->valid.label_off};
     static const uint64_t VALUES[] = {0, 1, 2, 3, 4, 7, 64, 4096, 5000, UINT32_MAX, INT64_MAX, UINT64_MAX - 7, UINT64_MAX};
     const uint64_t value = VALUES[draw(n, sizeof VALUES / sizeof *VALUES)];
+    size_t n_fields = 0;
+    while (shmt_spec_field_at(n_fields)) n_fields++;
+    const struct shmt_spec_field *field = shmt_spec_field_at(draw(n, n_fields));
     if (draw(n, 2))
+        memcpy(m->spec + field->packed, &value, shmt_bounded_size(&field->is) == 8 ? 8 : 4);
+    else if (draw(n, 2))
         *words[draw(n, sizeof words / sizeof *words)] = (uint32_t)value;
     else
         *longs[draw(n, sizeof longs / sizeof *longs)] = value;
@@ -177,11 +164,13 @@ static void a_spoilt_fit_is_refused_or_harmless(void **state) {
     int fd[N_FILES];
     (void)state;
     assert_true(make_copy(FIT));
-    assert_true(manifest.fit_tolerance == 1e-12 && manifest.choice_examples == 20000 && manifest.n_guests == 0);
+    struct shmt_spec spec;
+    assert_null(shmt_manifest_spec(&manifest, &spec));
+    assert_true(manifest.fit_tolerance == 1e-12 && manifest.choice_examples == 20000 && spec.n_guests == 0);
     put(fd);
     assert_true(observe_with(fd[STORE], manifest));
     struct shmt_manifest m = manifest;
-    const uint64_t offsets[] = {m.board_bytes, m.board_bytes - 8, UINT64_MAX - 7, m.fit_note_off + 1};
+    const uint64_t offsets[] = {spec.board_bytes, spec.board_bytes - 8, UINT64_MAX - 7, m.fit_note_off + 1};
     for (size_t i = 0; i < sizeof offsets / sizeof *offsets; i++) {
         m.fit_note_off = offsets[i];
         assert_false(observe_with(fd[STORE], m));
@@ -192,7 +181,7 @@ static void a_spoilt_fit_is_refused_or_harmless(void **state) {
     m.fit_tolerance = NAN;
     assert_false(observe_with(fd[STORE], m));
     m = manifest;
-    m.n_guests = 1;
+    set_spec(&m, "guest_seats", 1);
     assert_false(observe_with(fd[STORE], m));
     for (int i = 0; i < (SANITIZED ? 300 : 700); i++) {
         m = manifest;
@@ -260,14 +249,13 @@ static void spoilt_data_is_refused_or_harmless(void **state) {
     }
 }
 
-/* One word of the manifest of a run. */
+/* One field of the spec of a run. */
 struct word {
     int run;
-    size_t at;
+    const char *key;
     uint32_t value;
     const char *why; /* NULL: it is taken, as what a run might have */
 };
-#define WORD(name) offsetof(struct shmt_manifest, name)
 
 /* Of a run that goes on from one of fewer workers. */
 static void items_of_an_earlier_run_are_taken(void **state) {
@@ -276,11 +264,12 @@ static void items_of_an_earlier_run_are_taken(void **state) {
     assert_true(make_copy(0));
     for (int i = 0; i < 2; i++) {
         struct shmt_manifest m = manifest;
-        m.first_epoch = 1;
-        m.item = i ? 501 : 126; /* a fourth of the 500 examples is what one worker has; all of them are the most */
+        const uint32_t item = i ? 501 : 126; /* a fourth of the 500 examples is what one worker has; all of them are the most */
+        set_spec(&m, "first_epoch", 1);
+        set_spec(&m, "item", item);
         put(fd);
         put_manifest(fd[STORE], &m, true);
-        if (use() != !i) fail_msg("%u examples of an item were%s taken", m.item, i ? "" : " not");
+        if (use() != !i) fail_msg("%u examples of an item were%s taken", item, i ? "" : " not");
         take_away(fd);
     }
 }
@@ -289,35 +278,35 @@ static void items_of_an_earlier_run_are_taken(void **state) {
 static void items_and_merges_that_no_run_has_are_refused(void **state) {
     static const char ITEMS[] = "its work cannot be shared out", MERGES[] = "its replicas cannot be merged";
     static const struct word WORDS[] = {
-        {0, WORD(item), 0, ITEMS},
-        {0, WORD(item), 126, ITEMS}, /* more than a fourth of what one worker has of 500 */
-        {0, WORD(item), 125, NULL},
-        {0, WORD(item), 124, NULL}, /* its ledger is as many pages long */
-        {0, WORD(item), UINT32_MAX, ITEMS},
-        {0, WORD(merge_every), 1, MERGES}, /* of one copy */
-        {0, WORD(curvatures), 1, MERGES},
-        {0, WORD(first_epoch), UINT32_MAX, ITEMS},
-        {0, WORD(may_pause), 2, ITEMS},
-        {0, WORD(first_step), UINT32_MAX, "cannot start after"},
-        {0, WORD(pause_epochs), 1, "never pauses"}, /* and has no room for a snapshot */
-        {DAMPED, WORD(item), 0, ITEMS},
-        {DAMPED, WORD(item), UINT32_MAX, ITEMS},
-        {DAMPED, WORD(item), 1u << 31, ITEMS},
-        {DAMPED, WORD(merge_every), 0, MERGES},
-        {DAMPED, WORD(merge_every), 7, NULL},
-        {DAMPED, WORD(merge_every), INT32_MAX, NULL},
-        {DAMPED, WORD(merge_every), 1u << 31, MERGES},
-        {DAMPED, WORD(merge_every), UINT32_MAX, MERGES},
-        {DAMPED, WORD(merge), SHMT_MERGE_SUM, MERGES}, /* which needs no curvatures */
-        {DAMPED, WORD(merge), SHMT_MERGE_DAMPED + 1, ITEMS},
-        {DAMPED, WORD(curvatures), 0, MERGES},
-        {DAMPED, WORD(replicas), SHMT_REPLICAS_ONE, MERGES},
-        {IN_ROUNDS, WORD(item), 0, ITEMS},
-        {IN_ROUNDS, WORD(item), 63, ITEMS}, /* a batch of one worker has 64 */
-        {IN_ROUNDS, WORD(item), 65, ITEMS},
-        {IN_ROUNDS, WORD(item), UINT32_MAX, ITEMS},
-        {IN_ROUNDS, WORD(batch), 128, ITEMS},
-        {IN_ROUNDS, WORD(merge_every), 4, MERGES},
+        {0, "item", 0, ITEMS},
+        {0, "item", 126, ITEMS}, /* more than a fourth of what one worker has of 500 */
+        {0, "item", 125, NULL},
+        {0, "item", 124, NULL}, /* its ledger is as many pages long */
+        {0, "item", UINT32_MAX, ITEMS},
+        {0, "merge_every", 1, MERGES}, /* of one copy */
+        {0, "curvatures", 1, MERGES},
+        {0, "first_epoch", UINT32_MAX, ITEMS},
+        {0, "may_pause", 2, ITEMS},
+        {0, "first_step", UINT32_MAX, "cannot start after"},
+        {0, "pause_epochs", 1, "never pauses"}, /* and has no room for a snapshot */
+        {DAMPED, "item", 0, ITEMS},
+        {DAMPED, "item", UINT32_MAX, ITEMS},
+        {DAMPED, "item", 1u << 31, ITEMS},
+        {DAMPED, "merge_every", 0, MERGES},
+        {DAMPED, "merge_every", 7, NULL},
+        {DAMPED, "merge_every", INT32_MAX, NULL},
+        {DAMPED, "merge_every", 1u << 31, MERGES},
+        {DAMPED, "merge_every", UINT32_MAX, MERGES},
+        {DAMPED, "merge", SHMT_MERGE_SUM, MERGES}, /* which needs no curvatures */
+        {DAMPED, "merge", SHMT_MERGE_DAMPED + 1, ITEMS},
+        {DAMPED, "curvatures", 0, MERGES},
+        {DAMPED, "replicas", SHMT_REPLICAS_ONE, MERGES},
+        {IN_ROUNDS, "item", 0, ITEMS},
+        {IN_ROUNDS, "item", 63, ITEMS}, /* a batch of one worker has 64 */
+        {IN_ROUNDS, "item", 65, ITEMS},
+        {IN_ROUNDS, "item", UINT32_MAX, ITEMS},
+        {IN_ROUNDS, "batch", 128, ITEMS},
+        {IN_ROUNDS, "merge_every", 4, MERGES},
     };
     struct shmtrain_store *store;
     int fd[N_FILES], copied = -1;
@@ -328,7 +317,7 @@ static void items_and_merges_that_no_run_has_are_refused(void **state) {
         if (copied != w->run) assert_true(make_copy(w->run));
         copied = w->run;
         struct shmt_manifest m = manifest;
-        memcpy((unsigned char *)&m + w->at, &w->value, sizeof w->value);
+        set_spec(&m, w->key, w->value);
         put(fd);
         put_manifest(fd[STORE], &m, true);
         if (use() != !w->why) fail_msg("case %zu was%s taken", i, w->why ? "" : " not");
@@ -347,7 +336,7 @@ static void what_is_wrong_is_said(void **state) {
     put(fd);
     assert_int_equal(shmtrain_store_create(&store), 0);
     struct shmt_manifest m = manifest;
-    m.epochs++;
+    set_spec(&m, "epochs", 100001);
     put_manifest(fd[STORE], &m, false);
     refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "its description is damaged");
     m = manifest;
@@ -359,11 +348,11 @@ static void what_is_wrong_is_said(void **state) {
     put_manifest(fd[STORE], &m, true);
     refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "says that user");
     m = manifest;
-    m.epochs++;
+    set_spec(&m, "epochs", 100001);
     put_manifest(fd[STORE], &m, true);
     refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "but its description needs");
     m = manifest;
-    m.hot_floats = 1024; /* of copies that there are not */
+    set_spec(&m, "hot_floats", 1024); /* of copies that there are not */
     put_manifest(fd[STORE], &m, true);
     refused(store, shmtrain_store_observe(store, COPY), SHMTRAIN_E_USAGE, "only with merge damped");
     m = manifest;

@@ -1,4 +1,4 @@
-/* Places of rows in a named store that somebody has damaged: see api/places.h for what they are. None is used unchecked. */
+/* Places of rows in a named store that somebody has damaged: see keeping/places.h for what they are. None is used unchecked. */
 #include "manifest_help.h"
 
 #include "backends/shm/layout.h"
@@ -7,10 +7,10 @@
 static uint64_t places_at(void) {
     struct shmt_spec spec;
     struct shmt_shm_layout layout;
-    shmt_manifest_spec(&manifest, &spec);
+    assert_null(shmt_manifest_spec(&manifest, &spec));
     assert_true(spec.row_places && spec.table[0].rows == 4201);
     assert_int_equal(shmt_shm_layout_plan(&spec, &layout, NULL), 0);
-    return SHMT_SEGMENT_HEADER_BYTES + layout.row_place_off;
+    return SHMT_SEGMENT_HEADER_BYTES + layout.row_place.off;
 }
 
 /* Of the 4,201 rows. */

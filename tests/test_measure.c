@@ -1,11 +1,12 @@
 /* Tests of measuring: figures, helpers, floors that come to an end with a number, and what shmtrain bench prints. Never of how
  * long anything took. */
-#include "measure/barriers.h"
-#include "measure/examples.h"
-#include "measure/figure.h"
-#include "measure/floors.h"
-#include "measure/stream.h"
-#include "measure/text_file.h"
+#include "bench/floors/barriers.h"
+#include "bench/runs/examples.h"
+#include "bench/floors/figure.h"
+#include "bench/floors/floors.h"
+#include "bench/floors/stream.h"
+#include "bench/measure/measure.h"
+#include "bench/runs/text_file.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -167,40 +168,57 @@ static void text_holds_examples_and_can_be_loaded(void **state) {
 
 /* ---- what is printed ---- */
 
-static struct shmtrain_bench made_up(void) {
-    struct shmtrain_bench b = {.quick = 1,
-                               .cores = 128,
-                               .rounds = 9,
-                               .noisy = 2,
-                               .seconds = 100,
-                               .bytes = 512 << 20,
-                               .cpu = "avx512",
-                               .n_floors = 2,
-                               .n_operations = 2};
+static void add_quartiles(struct shmt_figure *f, double low, double median, double high) {
+    const double x[] = {low, low, median, high, high};
+    for (int i = 0; i < 5; i++) shmt_figure_add(f, x[i]);
+}
+
+/* Of two floors and two operations the second one could not be measured. */
+static struct shmt_bench *made_up(void) {
+    struct shmt_bench *b = calloc(1, sizeof *b);
+    assert_non_null(b);
+    *b = (struct shmt_bench){.quick = true,
+                             .cores = 128,
+                             .rounds = 9,
+                             .noisy = 2,
+                             .seconds = 100,
+                             .bytes = 512 << 20,
+                             .cpu = "avx512",
+                             .n_floors = 2,
+                             .n_operations = 2};
     for (int i = 0; i < 2; i++) {
-        const double x = i ? (double)NAN : 123456789;
-        const struct shmtrain_quartiles q = {x, x, x};
-        struct shmtrain_bench_floor *f = &b.floor[i];
-        struct shmtrain_bench_operation *o = &b.operation[i];
+        struct shmt_bench_line *f = &b->floor[i], *o = &b->operation[i];
         memset(f->name, 'n', sizeof f->name - 1);
         memset(o->name, 'n', sizeof o->name - 1);
-        memset(o->floor_name, 'f', sizeof o->floor_name - 1);
-        snprintf(f->unit, sizeof f->unit, "GFLOP/s");
-        snprintf(o->unit, sizeof o->unit, "ns/example");
-        f->value = o->ours = o->floor = q;
-        o->share = (struct shmtrain_quartiles){0.123, x / 123456789, 1.5};
+        f->unit = "GFLOP/s";
+        o->unit = "ns/example";
+        o->on = "ffffffffffffffffffffffffffffffffffffffffffffffffffff";
     }
+    add_quartiles(&b->floor[0].of, 123456789, 123456789, 123456789);
+    b->operation[0].of = b->operation[0].floor = b->floor[0].of;
+    add_quartiles(&b->operation[0].share, 0.123, 1, 1.5);
     return b;
+}
+
+static char *printed(void (*print)(const struct shmt_bench *bench, FILE *out)) {
+    struct shmt_bench *b = made_up();
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *out = open_memstream(&text, &bytes);
+    assert_non_null(out);
+    print(b, out);
+    assert_int_equal(fclose(out), 0);
+    free(b);
+    return text;
 }
 
 static void lines_are_at_most_80_columns_wide(void **state) {
     (void)state;
-    const struct shmtrain_bench b = made_up();
-    char *text = shmtrain_bench_text(&b);
-    assert_non_null(text);
+    char *text = printed(shmt_bench_text);
     for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
         if (strcspn(line, "\n") > 80) fail_msg("%.*s", (int)strcspn(line, "\n"), line);
     assert_non_null(strstr(text, "100.0 %  [12.3 .. 150.0]\n"));
+    assert_non_null(strstr(text, "      - %\n"));
     assert_non_null(strstr(text, " could not be measured\n"));
     assert_non_null(strstr(text, "Other programs used the processors in 2 of 9 rounds"));
     free(text);
@@ -208,8 +226,7 @@ static void lines_are_at_most_80_columns_wide(void **state) {
 
 static void json_has_null_for_what_could_not_be_measured(void **state) {
     (void)state;
-    const struct shmtrain_bench b = made_up();
-    char *text = shmtrain_bench_json(&b);
+    char *text = printed(shmt_bench_json);
     json_t *o = json_loads(text, 0, NULL);
     assert_non_null(o);
     assert_int_equal(json_integer_value(json_object_get(o, "noisy_rounds")), 2);
@@ -218,9 +235,10 @@ static void json_has_null_for_what_could_not_be_measured(void **state) {
     assert_int_equal(json_array_size(operations), 2);
     const json_t *value = json_object_get(json_array_get(floors, 0), "value");
     assert_true(json_number_value(json_object_get(value, "median")) == 123456789);
+    value = json_object_get(json_array_get(operations, 0), "share");
+    assert_true(json_number_value(json_object_get(value, "high")) == 1.5);
     value = json_object_get(json_array_get(operations, 1), "share");
     assert_true(json_is_null(json_object_get(value, "median")));
-    assert_true(json_number_value(json_object_get(value, "high")) == 1.5);
     json_decref(o);
     free(text);
 }

@@ -10,13 +10,13 @@
 
 #include <cmocka.h>
 
-#include "backends/shm/replicas_priv.h"
+#include "backends/shm/replicas/replicas_priv.h"
 #include "backends/shm/shm.h"
 #include "ps/session.h"
 
 enum { OWN = 2, GUEST = OWN, SEATS, EPOCHS = 4, ITEM = 4, ITEMS = 51, CHUNKS = 4 };
 
-static const struct shmt_backend_ops *const OPS = &SHMT_BACKEND_SHM;
+static const struct shmt_backend *const BACKEND = &SHMT_BACKEND_SHM;
 
 struct play {
     struct shmt_spec spec;
@@ -88,27 +88,27 @@ static void *act(void *arg) {
     struct actor *a = arg;
     struct play *play = a->play;
     shmtrain_session s;
-    a->rc = a->rank == GUEST ? OPS->reserve(play->store, GUEST, &a->error) - 1 : 0;
-    if (a->rc == 0) a->rc = shmt_session_enter(&s, OPS, play->store, &play->spec, a->rank, 0, &a->error);
+    a->rc = a->rank == GUEST ? BACKEND->guests->reserve(play->store, GUEST, &a->error) - 1 : 0;
+    if (a->rc == 0) a->rc = shmt_session_enter(&s, BACKEND, play->store, &play->spec, a->rank, 0, &a->error);
     if (a->rank == GUEST) store_release(&play->entered, 1); /* pairs with the acquire in at_an_epochs_end */
     if (a->rc < 0) return NULL;
     s.epoch_end = at_an_epochs_end;
     s.epoch_end_arg = a;
     a->rc = a->rank == GUEST ? shmt_session_admit(&s) : shmt_session_meet(&s);
-    if (a->rank == GUEST) OPS->part(play->store, GUEST);
+    if (a->rank == GUEST) BACKEND->guests->request_leave(play->store, GUEST);
     if (a->rc == 0) a->rc = work(&s);
     if (a->rc < 0) a->error = s.error;
     shmt_session_leave(&s);                              /* frees it; a seat that is not over is not given back */
-    if (a->rank == GUEST) store_release(&play->died, 1); /* pairs with the acquire in goes_on_without */
+    if (a->rank == GUEST) store_release(&play->died, 1); /* pairs with the acquire in continues_without */
     return NULL;
 }
 
-static void goes_on_without(struct shmt_policy policy) {
+static void continues_without(struct shmt_policy policy) {
     struct play play = {.spec = spec_of(policy)};
     struct actor actor[SEATS];
     pthread_t thread[SEATS];
     struct shmt_error e = {0};
-    if (OPS->create(&play.spec, NULL, &play.store, &e) != 0) fail_msg("create: %s", e.text);
+    if (BACKEND->create(&play.spec, NULL, &play.store, &e) != 0) fail_msg("create: %s", e.text);
     for (uint32_t rank = 0; rank < SEATS; rank++) {
         actor[rank] = (struct actor){.play = &play, .rank = rank};
         assert_int_equal(pthread_create(&thread[rank], NULL, act, &actor[rank]), 0);
@@ -116,16 +116,16 @@ static void goes_on_without(struct shmt_policy policy) {
     while (load_acquire(&play.died) == 0) nap();
     pthread_join(thread[GUEST], NULL);
     assert_int_equal(actor[GUEST].rc, SHMTRAIN_E_DIED);
-    assert_int_not_equal(OPS->occupied(play.store, GUEST), 0);
-    assert_int_equal(OPS->mourn(play.store, GUEST, true), 1);
-    OPS->rouse(play.store);
-    assert_int_equal(OPS->occupied(play.store, GUEST), 0);
+    assert_int_not_equal(BACKEND->guests->occupied(play.store, GUEST), 0);
+    assert_int_equal(BACKEND->guests->reclaim(play.store, GUEST, true), 1);
+    BACKEND->store->wake(play.store);
+    assert_int_equal(BACKEND->guests->occupied(play.store, GUEST), 0);
     assert_int_equal(load_acquire(&play.store->front[GUEST].working), 0); /* else the others would wait for it for ever */
     for (uint32_t rank = 0; rank < OWN; rank++) {
         pthread_join(thread[rank], NULL);
         if (actor[rank].rc < 0) fail_msg("seat %u: %s", rank, actor[rank].error.text);
     }
-    OPS->destroy(play.store);
+    BACKEND->store->destroy(play.store);
 }
 
 static void nobody_waits_for_a_guest_that_dies_when_it_was_let_go(void **state) {
@@ -137,7 +137,7 @@ static void nobody_waits_for_a_guest_that_dies_when_it_was_let_go(void **state) 
         {.write = SHMT_WRITE_RACY, .staleness = 0, .replicas = SHMT_REPLICAS_WORKER, .merge_every = 2}};
     (void)state;
     alarm(120); /* a wait that does not end must fail, not hang */
-    for (size_t i = 0; i < sizeof POLICIES / sizeof *POLICIES; i++) goes_on_without(POLICIES[i]);
+    for (size_t i = 0; i < sizeof POLICIES / sizeof *POLICIES; i++) continues_without(POLICIES[i]);
 }
 
 /* ---- one look ---- */
@@ -147,17 +147,17 @@ static struct shmt_shm_seat *come(struct play *play, struct shmt_policy policy) 
     struct shmt_error e = {0};
     struct shmt_seat *seat;
     play->spec = spec_of(policy);
-    assert_int_equal(OPS->create(&play->spec, NULL, &play->store, NULL), 0);
-    assert_int_equal(OPS->reserve(play->store, GUEST, &e), 1);
-    assert_int_equal(OPS->enter(play->store, GUEST, 0, &seat, &e), 0);
+    assert_int_equal(BACKEND->create(&play->spec, NULL, &play->store, NULL), 0);
+    assert_int_equal(BACKEND->guests->reserve(play->store, GUEST, &e), 1);
+    assert_int_equal(BACKEND->seat->enter(play->store, GUEST, 0, &seat, &e), 0);
     store_relaxed(&play->store->front[GUEST].alive, 1); /* nobody else is there: all this is ours */
-    assert_int_equal(OPS->admit(seat), 1);
+    assert_int_equal(BACKEND->guests->admit(seat), 1);
     return shmt_shm_seat_of(seat);
 }
 
 static void part(struct play *play, struct shmt_shm_seat *p) {
-    OPS->leave(&p->seat);
-    OPS->destroy(play->store);
+    BACKEND->seat->leave(&p->seat);
+    BACKEND->store->destroy(play->store);
 }
 
 static void who_takes_part_is_of_one_look_whatever_becomes_of_the_words(void **state) {
@@ -173,8 +173,8 @@ static void who_takes_part_is_of_one_look_whatever_becomes_of_the_words(void **s
     p->engine->share(p);
     assert_int_equal(p->merging->n_sharers, 1); /* a divisor */
     assert_int_equal(p->merging->n_present, SEATS);
-    assert_int_equal(OPS->claim(&p->seat, &w), 1);
-    assert_int_equal(OPS->publish(&p->seat, &fate), 0);
+    assert_int_equal(BACKEND->seat->claim(&p->seat, &w), 1);
+    assert_int_equal(BACKEND->seat->publish(&p->seat, &fate), 0);
     part(&play, p);
     p = come(&play, batches);
     struct shmt_shm_node nodes[2 * CHUNKS];

@@ -1,10 +1,10 @@
-/* Merging copies of the parameters: the arithmetic of store/merge.h against plain loops in double, what it must keep, and which
+/* Merging copies of the parameters: the arithmetic of update/merge.h against plain loops in double, what it must keep, and which
  * word of which rule is merged how. Damped merging is in test_merge_damped.c, what merging does in a run in test_replicas.c. */
 #include "merge_help.h"
 
 #include <pthread.h>
 
-#include "store/live.h"
+#include "update/live.h"
 
 static const struct shmt_merging MEAN = {SHMT_MERGING_MEAN, 1, false}, SUM = {SHMT_MERGING_SUM, 1, false};
 
@@ -296,7 +296,7 @@ struct row {
     bool positive;
 };
 
-/* The table of store/merge.h. */
+/* The table of update/merge.h. */
 static void each_word_of_a_rule_is_merged_as_the_table_says(void **state) {
     static const enum shmt_merging_kind KIND[] = {
         ['M'] = SHMT_MERGING_MEAN,    ['S'] = SHMT_MERGING_SUM, ['A'] = SHMT_MERGING_AVERAGE,
@@ -306,7 +306,11 @@ static void each_word_of_a_rule_is_merged_as_the_table_says(void **state) {
         {SHMT_RULE_ADAGRAD, 0, "MSE", false}, {SHMT_RULE_ADAGRAD, 1, "MSO", true},   {SHMT_RULE_ADAM, 0, "MSE", false},
         {SHMT_RULE_ADAM, 1, "AAO", false},    {SHMT_RULE_ADAM, 2, "AAO", true},      {SHMT_RULE_ADAM, 3, "AAO", true},
         {SHMT_RULE_ADAM, 4, "AAO", true},     {SHMT_RULE_FTRL, 0, "FFF", false},     {SHMT_RULE_FTRL, 1, "MSO", false},
-        {SHMT_RULE_FTRL, 2, "MSO", true}};
+        {SHMT_RULE_FTRL, 2, "MSO", true},     {SHMT_RULE_NESTEROV, 0, "MSE", false}, {SHMT_RULE_NESTEROV, 1, "AAO", false},
+        {SHMT_RULE_RMSPROP, 0, "MSE", false}, {SHMT_RULE_RMSPROP, 1, "AAO", true},   {SHMT_RULE_ADADELTA, 0, "MSE", false},
+        {SHMT_RULE_ADADELTA, 1, "AAO", true}, {SHMT_RULE_ADADELTA, 2, "AAO", true},  {SHMT_RULE_ADAMW, 0, "MSE", false},
+        {SHMT_RULE_ADAMW, 1, "AAO", false},   {SHMT_RULE_ADAMW, 2, "AAO", true},     {SHMT_RULE_ADAMW, 3, "AAO", true},
+        {SHMT_RULE_ADAMW, 4, "AAO", true}};
     (void)state;
     for (size_t i = 0; i < sizeof TABLE / sizeof *TABLE; i++) {
         const struct row *row = &TABLE[i];

@@ -1,4 +1,4 @@
-/* Damped merging: the shares of store/merge.h against their formula in double, and what the master takes by them. What it does
+/* Damped merging: the shares of update/merge.h against their formula in double, and what the master takes by them. What it does
  * in a run is in test_replicas_damped.c. */
 #include "merge_help.h"
 
@@ -7,10 +7,15 @@ static double rate_of(enum shmt_rule_kind rule, const struct shmt_update *u, con
     const double rate = (double)u->rate, epsilon = (double)u->epsilon;
     switch (rule) {
         case SHMT_RULE_MOMENTUM:
+        case SHMT_RULE_NESTEROV:
             return rate / (1 - (double)u->momentum);
         case SHMT_RULE_ADAGRAD:
+        case SHMT_RULE_RMSPROP:
             return rate / (sqrt((double)state[0][i]) + epsilon);
+        case SHMT_RULE_ADADELTA:
+            return rate * sqrt(((double)state[1][i] + epsilon) / ((double)state[0][i] + epsilon));
         case SHMT_RULE_ADAM:
+        case SHMT_RULE_ADAMW:
             return rate / (sqrt((double)state[1][i] / (double)state[3][i]) + epsilon);
         case SHMT_RULE_FTRL:
             return 1 / (((double)u->beta + sqrt((double)state[1][i])) / rate + (double)u->l2);
@@ -20,7 +25,8 @@ static double rate_of(enum shmt_rule_kind rule, const struct shmt_update *u, con
 }
 
 static struct shmt_update update_of(enum shmt_rule_kind kind) {
-    const struct shmt_rule rule = {.kind = kind, .l2 = 0.01f, .momentum = 0.9f, .beta2 = 0.99f, .epsilon = 1e-3f, .beta = 1};
+    const struct shmt_rule rule = {
+        .kind = kind, .l2 = 0.01f, .momentum = 0.9f, .beta2 = 0.99f, .epsilon = 1e-3f, .beta = 1, .rho = 0.9f};
     struct shmt_update u;
     shmt_update_make(&rule, 0.125f, 0, &u);
     return u;
@@ -41,7 +47,7 @@ static void shares_are_those_of_the_formula_for_every_rule(void **state) {
         for (uint32_t p = 0; p < SHMT_MAX_PLANES; p++) words[p][i] = 0.1f + fabsf(number(i, p, 8));
     }
     for (enum shmt_rule_kind rule = 0; rule < SHMT_N_RULES; rule++)
-        for (size_t k = 0; k < 4; k++) {
+        for (size_t k = 0; k < 4 && !shmt_rule_needs_norms(rule); k++) {
             const struct shmt_damping d = {update_of(rule), 1024, REPLICAS[k], h};
             shmt_merge_shares(rule, &d, planes, SHMT_MERGE_STEP, share);
             for (uint32_t i = 0; i < SHMT_MERGE_STEP; i++) {

@@ -1,5 +1,5 @@
-/* Deaths in the middle of a merge: a worker is killed at labelled points of it (base/point.h; merge.c and merging.c are compiled
- * into this program once more), and what the rule adds up must be there exactly once behind the run, as if nobody had died.
+/* Deaths in the middle of a merge: a worker is killed at labelled points of it (base/point.h; merge.c, merging.c and stages.c are
+ * compiled into this program once more), and what the rule adds up must be there exactly once behind the run, as if nobody had died.
  * Which piece is whose does not matter to these numbers, and they are exact in f32. */
 #include "replicas_help.h"
 
@@ -13,7 +13,7 @@
 #include "base/cpu.h"
 #include "base/point.h"
 #include "consistency/mode.h"
-#include "store/redo.h"
+#include "update/redo.h"
 
 enum { SEATS = 3, ROWS = 6000 }; /* some blocks, most of which rest in most merges */
 
@@ -26,6 +26,7 @@ static struct plan {
     _Atomic uint32_t hit;
 } * g_plan;
 static uint32_t g_rank = UINT32_MAX;
+static uint64_t g_clock; /* of worker 0, behind the last run */
 
 void shmt_point(const char *name) {
     if (g_rank != g_plan->rank || strcmp(name, g_plan->name) != 0) return;
@@ -86,6 +87,7 @@ static void train(const struct kase *k, enum shmt_rule_kind rule, float *out) {
     run.epoch_end = check_copies;
     go_well(&run, move_rows);
     read_with_state(&run, out);
+    g_clock = load_relaxed(&run.store->front[0].gate.clock); /* the workers have been waited for */
     assert_state_is_possible(rule, k->policy.merge, ROWS, out);
     end(&run);
 }
@@ -105,7 +107,7 @@ static uint32_t die_in_merges(struct shmt_policy policy, enum shmt_rule_kind rul
                                          "merge:before", "merge:after",  "merge-alone:taken", "merge-alone:held"};
     static const uint64_t PASSES[] = {1, 2, 7, 12, 40};
     static float right[(1 + SHMT_MAX_PLANES) * ROWS], out[(1 + SHMT_MAX_PLANES) * ROWS];
-    const struct kase k = case_of(policy, SEATS, SHMT_TEAM_PROCESSES);
+    const struct kase k = case_of(policy, SEATS, &SHMT_TEAM_PROCESSES);
     uint32_t hits = 0;
     g_plan->name[0] = '\0';
     train(&k, rule, right);
@@ -145,11 +147,34 @@ static void beside_pushes_a_change_is_merged_once(void **state) {
     die_by_rules(NODE(SHMT_WRITE_LOCKED, INF, 1, SHMT_MERGE_DAMPED), SHMT_RULE_FTRL);
 }
 
+/* Who merges alone has one stretch for each item here, and comes to the last merge of an epoch with a clock that counts them. A life that
+ * goes on from any of its records finds that clock, and not one that has its stretches twice. */
+static void alone_a_clock_counts_each_stretch_once(void **state) {
+    enum { RECORDS = 24 };
+    const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_SUM), 1, &SHMT_TEAM_PROCESSES);
+    float out[(1 + SHMT_MAX_PLANES) * ROWS];
+    (void)state;
+    g_plan->name[0] = '\0';
+    train(&k, SHMT_RULE_SGD, out);
+    const uint64_t clock = g_clock;
+    assert_true(clock >= ITEMS);
+    snprintf(g_plan->name, sizeof g_plan->name, "note:after");
+    g_plan->rank = 0;
+    for (g_plan->pass = 1; g_plan->pass <= RECORDS; g_plan->pass++) {
+        train(&k, SHMT_RULE_SGD, out);
+        if (load_relaxed(&g_plan->hit) == 0) break;
+        if (g_clock != clock)
+            fail_msg("worker 0 died behind record %llu: its clock is %llu instead of %llu", (unsigned long long)g_plan->pass,
+                     (unsigned long long)g_clock, (unsigned long long)clock);
+    }
+    assert_true(g_plan->pass > 5 * EPOCHS); /* all stages of an epoch, in each */
+}
+
 /* ---- a log that is not to be believed ---- */
 
 static void what_a_damaged_log_says_is_not_written(void **state) {
     (void)state;
-    const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_SUM), SEATS, SHMT_TEAM_PROCESSES);
+    const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_SUM), SEATS, &SHMT_TEAM_PROCESSES);
     struct shmt_spec spec = spec_of_items(&k, ITEMS, ROWS);
     struct run run;
     spec.may_die = true;
@@ -167,7 +192,7 @@ static void what_a_damaged_log_says_is_not_written(void **state) {
                                          {.n = 1, .replica = UINT32_MAX - 1}};
     struct shmt_redo redo = shmt_shm_redo(run.store, 1);
     assert_non_null(redo.open);
-    const size_t n = run.store->layout.bytes - run.store->layout.weight_off;
+    const size_t n = run.store->layout.bytes - run.store->layout.weight.off;
     unsigned char *const before = malloc(n);
     assert_non_null(before);
     for (size_t i = 0; i < sizeof LOGS / sizeof *LOGS; i++) {
@@ -175,12 +200,12 @@ static void what_a_damaged_log_says_is_not_written(void **state) {
         redo.log->out[0] = redo.log->from[0] = 7;
         store_relaxed(redo.open, 1);
         memcpy(before, run.store->weight, n);
-        k.ops->bury(run.store, 1, 1);
+        k.backend->store->reclaim(run.store, 1, 1);
         assert_memory_equal(run.store->weight, before, n);
     }
     *redo.log = (struct shmt_redo_log){.at = ROWS - 1, .n = 1, .replica = 2, .out = {7}};
     shmt_shm_replica(run.store, 2, 0)[ROWS - 1] = 5;
-    k.ops->bury(run.store, 1, 1);
+    k.backend->store->reclaim(run.store, 1, 1);
     assert_true(run.store->weight[ROWS - 1] == 7.0f);
     assert_true(shmt_shm_base(run.store, 2, 0)[ROWS - 1] == 5.0f);
     assert_int_equal(load_relaxed(redo.open), 0);
@@ -190,9 +215,8 @@ static void what_a_damaged_log_says_is_not_written(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(together_a_change_is_merged_once),
-        cmocka_unit_test(alone_a_change_is_merged_once),
-        cmocka_unit_test(beside_pushes_a_change_is_merged_once),
+        cmocka_unit_test(together_a_change_is_merged_once),       cmocka_unit_test(alone_a_change_is_merged_once),
+        cmocka_unit_test(beside_pushes_a_change_is_merged_once),  cmocka_unit_test(alone_a_clock_counts_each_stretch_once),
         cmocka_unit_test(what_a_damaged_log_says_is_not_written),
     };
     g_plan = mmap(NULL, sizeof *g_plan, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

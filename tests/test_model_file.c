@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/leftovers.h"
-#include "train/model_file.h"
+#include "files/model_file.h"
 
 /* ---- a system that fails when it is told to ---- */
 

@@ -5,8 +5,8 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "train/model_read.h"
-#include "train/model_text.h"
+#include "files/model_read.h"
+#include "files/model_text.h"
 
 static const float TWO[] = {-1, 1};
 

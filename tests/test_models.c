@@ -291,10 +291,10 @@ static void the_bias_is_a_row_behind_those_that_l2_means(void **state) {
     (void)state;
     for (int m = 0; m < N_LINEAR; m++) {
         make_sample(&s, false, LINEAR[m].classes, false);
-        assert_int_equal(LINEAR[m].model->tables(&s.data, &with, shape), 1);
+        assert_int_equal(LINEAR[m].model->tables(&s.data, &with, NULL, shape), 1);
         assert_string_equal(shape[0].name, "weight");
         assert_true(shape[0].rows == FEATURES + 1 && shape[0].width == 1 && shape[0].l2_rows == FEATURES);
-        assert_int_equal(LINEAR[m].model->tables(&s.data, &without, shape), 1);
+        assert_int_equal(LINEAR[m].model->tables(&s.data, &without, NULL, shape), 1);
         assert_true(shape[0].rows == FEATURES && shape[0].l2_rows == FEATURES);
     }
 }
@@ -305,7 +305,7 @@ static void the_list_of_models_ends_and_names_each_once(void **state) {
     for (; shmt_model_at(n); n++) {
         const struct shmtrain_model *model = shmt_model_at(n);
         assert_true(model->name[0] && model->about[0] && model->loss[0] && model->tables && model->step && model->score);
-        assert_true(model->curvature > 0);
+        assert_true(model->traits.curvature > 0 || (model->traits.rate > 0 && model->traits.adaptive_rate > 0));
         for (size_t i = 0; i < n; i++) assert_string_not_equal(shmt_model_at(i)->name, model->name);
     }
     assert_true(n > 0);

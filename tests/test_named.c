@@ -271,8 +271,7 @@ static int leave_store(pid_t *child_out) {
     int fd = -1, status;
     const pid_t maker = fork();
     if (maker == 0) {
-        fd = make(SHMT_NAMED_STORE);
-        shmt_named_sign(fd);
+        (void)make(SHMT_NAMED_STORE);
         _exit(0);
     }
     assert_int_equal(waitpid(maker, &status, 0), maker);
@@ -378,13 +377,55 @@ static void test_a_mark_has_one_holder_and_ends_with_it(void **state) {
 static void test_a_mark_lasts_until_the_last_fork_of_its_holder_has_ended(void **state) {
     (void)state;
     const int fd = make(SHMT_NAMED_STORE), other = open_as(SHMT_NAMED_WRITE);
-    assert_int_equal(shmt_mark_hold(fd, 0, NULL), 1);
+    assert_int_equal(shmt_mark_hold(fd, 7, NULL), 1);
     const pid_t pid = child(NULL, fd);
     close(fd);
-    assert_true(shmt_mark_is_held(other, 0));
+    assert_true(shmt_mark_is_held(other, 7));
     kill_child(pid);
-    assert_false(shmt_mark_is_held(other, 0));
+    assert_false(shmt_mark_is_held(other, 7));
     close(other);
+}
+
+/* Ends with 1 as soon as it has found a store whose run is not there and whose name is. */
+static void look_for_a_store_without_a_run(int ready) {
+    for (uint32_t looks = 0;; looks++) {
+        int fd;
+        struct stat file;
+        if (looks == 100 && write(ready, "", 1) != 1) _exit(2);
+        if (shmt_named_open(NAME, SHMT_NAMED_STORE, SHMT_NAMED_LOOK, &fd, NULL) != 0) continue;
+        if (!shmt_named_runs(fd) && fstat(fd, &file) == 0 && file.st_nlink > 0) _exit(1);
+        close(fd);
+    }
+}
+
+static bool has_unnamed_files(void) {
+    const int fd = open("/dev/shm", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0) close(fd);
+    return fd >= 0;
+}
+
+/* Who looked between the making and the mark would take the maker for dead. */
+static void test_nobody_sees_a_store_whose_maker_has_not_marked_it_yet(void **state) {
+    int ready[2], status;
+    char byte;
+    (void)state;
+    if (!has_unnamed_files()) {
+        print_message("skipped: /dev/shm makes no files without a name (O_TMPFILE)\n");
+        skip();
+    }
+    assert_int_equal(pipe(ready), 0);
+    const pid_t pid = fork();
+    if (pid == 0) look_for_a_store_without_a_run(ready[1]);
+    assert_int_equal(read(ready[0], &byte, 1), 1);
+    for (int i = 0; i < 5000; i++) {
+        const int fd = make(SHMT_NAMED_STORE);
+        assert_int_equal(shmt_named_unlink(NAME, SHMT_NAMED_STORE, NULL), 0);
+        close(fd);
+    }
+    assert_int_equal(waitpid(pid, &status, WNOHANG), 0); /* it still looks */
+    kill_child(pid);
+    close(ready[0]);
+    close(ready[1]);
 }
 
 static void test_the_room_of_the_file_system_is_known(void **state) {
@@ -413,6 +454,7 @@ int main(void) {
         cmocka_unit_test_teardown(test_data_in_use_without_a_store_is_removed_by_force_only, remove_all),
         cmocka_unit_test_teardown(test_a_mark_has_one_holder_and_ends_with_it, remove_all),
         cmocka_unit_test_teardown(test_a_mark_lasts_until_the_last_fork_of_its_holder_has_ended, remove_all),
+        cmocka_unit_test_teardown(test_nobody_sees_a_store_whose_maker_has_not_marked_it_yet, remove_all),
         cmocka_unit_test(test_the_room_of_the_file_system_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "data/number_in_line.h"
+#include "files/number_in_line.h"
 
 static locale_t g_c_locale;
 
@@ -91,12 +91,12 @@ static void the_middle_between_two_floats_is_rounded_once(void **state) {
         bits++;
         memcpy(&high, &bits, sizeof high);
         const double middle = ((double)low + (double)high) / 2; /* exact */
-        char text[400], nudged[420];
+        char text[400], longer[420];
         snprintf(text, sizeof text, "%.150g", middle);
         assert_reads_as_strtof(text);
         if (strchr(text, 'e') || !strchr(text, '.')) continue;
-        snprintf(nudged, sizeof nudged, "%s00000000000000000001", text);
-        assert_reads_as_strtof(nudged);
+        snprintf(longer, sizeof longer, "%s00000000000000000001", text);
+        assert_reads_as_strtof(longer);
     }
     static const char *const known[] = {
         "16777217",

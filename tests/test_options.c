@@ -13,8 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "api/options.h"
+#include "workers/crew.h"
+#include "configuration/options.h"
 #include "consistency/mode.h"
+#include "runtime/team.h"
 
 static struct shmt_config g_config;
 
@@ -40,7 +42,17 @@ static int end(void **state) {
 static const void *field(const struct shmt_option_row *row) { return (const unsigned char *)&g_config + row->offset; }
 
 static bool is_word(const struct shmt_option_row *row, const char *value) {
-    return row->kind != SHMT_OPTION_CHOICE && row->choices && strcmp(value, row->choices) == 0;
+    return row->kind < SHMT_OPTION_CHOICE && row->choices && strcmp(value, row->choices) == 0;
+}
+
+/* In the list of choices; "" is none of them. */
+static uint64_t place_of(const struct shmt_option_row *row, const char *value) {
+    char words[128];
+    uint64_t at = 0;
+    snprintf(words, sizeof words, "%s", row->choices);
+    for (char *word = strtok(words, "|"); word; word = strtok(NULL, "|"), at++)
+        if (strcmp(word, value) == 0) return at;
+    return SHMT_UNSAID;
 }
 
 /* The field holds what `value` says. */
@@ -56,6 +68,9 @@ static void assert_is(const struct shmt_option_row *row, const char *value) {
                 is_word(row, value) ? isnan(*(const double *)field(row)) : *(const double *)field(row) == strtod(value, NULL);
             break;
         case SHMT_OPTION_CHOICE:
+            same = *(const uint64_t *)field(row) == place_of(row, value);
+            break;
+        case SHMT_OPTION_WORD:
         case SHMT_OPTION_TEXT:
             same = strcmp(*(char *const *)field(row), value) == 0;
             break;
@@ -75,7 +90,7 @@ static void refuse(const struct shmt_option_row *row, const char *value) {
     struct shmt_error e = {0};
     if (shmt_config_set(&g_config, row->option.name, "--given", value, &e) != SHMTRAIN_E_USAGE)
         fail_msg("--%s takes \"%s\"", row->option.name, value);
-    snprintf(begins, sizeof begins, "--given %s: expected ", value[0] ? value : "\"\"");
+    snprintf(begins, sizeof begins, "--given %.60s: expected ", value[0] ? value : "\"\"");
     if (strncmp(e.text, begins, strlen(begins)) != 0) fail_msg("--%s: %s", row->option.name, e.text);
     if (row->choices && !strstr(e.text, row->choices)) fail_msg("--%s: %s", row->option.name, e.text);
 }
@@ -109,6 +124,7 @@ static const char *good_value(const struct shmt_option_row *row, size_t i) {
         case SHMT_OPTION_SWITCH:
             return i < 2 ? i == 0 ? "0" : "1" : NULL;
         case SHMT_OPTION_CHOICE:
+        case SHMT_OPTION_WORD:
             for (; i > 0 && at; i--, at = at ? at + 1 : NULL) at = strchr(at, '|');
             if (!at) return NULL;
             snprintf(text, sizeof text, "%.*s", (int)strcspn(at, "|"), at);
@@ -133,7 +149,7 @@ static void the_table_describes_every_option_once(void **state) {
         assert_string_equal(o->environment, variable);
         assert_true((o->argument || row->kind == SHMT_OPTION_SWITCH) && o->group[0] && o->help[0] && !strchr(o->help, '\n'));
         assert_true(row->offset + 8 <= sizeof g_config);
-        assert_true(row->kind == SHMT_OPTION_TEXT || row->kind == SHMT_OPTION_CHOICE || row->least < row->most);
+        assert_true(row->kind >= SHMT_OPTION_CHOICE || row->least < row->most);
         for (size_t i = 0; i < n && (other = shmt_option_row_at(i)); i++) {
             assert_string_not_equal(other->option.name, o->name);
             assert_true(o->letter == 0 || o->letter != other->option.letter);
@@ -141,6 +157,7 @@ static void the_table_describes_every_option_once(void **state) {
         }
     }
     assert_true(n > 20);
+    while (shmtrain_option_at(n)) n++; /* those of built-in models */
     assert_null(shmtrain_option_at(n + 1));
     assert_null(shmtrain_option_at(SIZE_MAX));
     assert_null(shmt_option_row_at(SIZE_MAX));
@@ -153,7 +170,9 @@ static void every_field_of_the_configuration_has_a_row(void **state) {
     (void)state;
     for
         EACH(row) covered += 8;
-    assert_int_equal(covered + sizeof g_config.given, sizeof g_config); /* which is about the rows */
+    const size_t others =
+        sizeof g_config.given + sizeof g_config.parsed + sizeof g_config.own + 8; /* about rows and models' own */
+    assert_int_equal(covered + others, sizeof g_config);
 }
 
 static void every_default_may_be_typed(void **state) {
@@ -164,7 +183,7 @@ static void every_default_may_be_typed(void **state) {
         EACH(row) {
             const char *second = good_value(row, 1);
             struct shmt_error e = {0};
-            const bool is_text = row->kind == SHMT_OPTION_TEXT || row->kind == SHMT_OPTION_CHOICE;
+            const bool is_text = row->kind >= SHMT_OPTION_CHOICE;
             if (is_text) assert_is(row, row->option.standard);
             if (second) take(row, second);
             if (shmt_config_set(&g_config, row->option.name, "x", row->option.standard, &e) != 0) fail_msg("%s", e.text);
@@ -183,8 +202,8 @@ static void defaults_are_what_they_are_said_to_be(void **state) {
     assert_true(g_config.epochs == 0 && g_config.batch == 0);
     assert_int_equal(g_config.seed, 1);
     assert_string_equal(g_config.mode, "auto");
-    assert_string_equal(g_config.optimizer, "sgd");
-    assert_string_equal(g_config.backend, "shm");
+    assert_int_equal(g_config.optimizer, SHMT_RULE_SGD);
+    assert_ptr_equal(shmt_backend_at(g_config.backend), shmt_backend_find("shm"));
     assert_string_equal(g_config.spawn, "processes");
 }
 
@@ -193,24 +212,24 @@ static void defaults_are_what_they_are_said_to_be(void **state) {
 /* One option of a mode's axes, on the policy. */
 static void put_axis(struct shmt_policy *p, const char *option, const char *value) {
     struct shmt_error e = {0};
-    int rc = 0;
+    const struct shmt_config *c = &g_config;
+    if (shmt_config_set(&g_config, option + 2, option, value, &e) != 0) fail_msg("%s", e.text);
     if (strcmp(option, "--write") == 0)
-        rc = shmt_write_parse(value, &p->write, &e);
+        p->write = (enum shmt_write)c->axes.write;
     else if (strcmp(option, "--staleness") == 0)
-        rc = shmt_config_staleness(value, &p->staleness) ? 0 : -1;
+        p->staleness = c->parsed.staleness;
     else if (strcmp(option, "--quorum") == 0)
-        p->quorum = (uint32_t)strtoul(value, NULL, 10);
+        p->quorum = (uint32_t)c->axes.quorum;
     else if (strcmp(option, "--late") == 0)
-        rc = shmt_late_parse(value, &p->late, &e);
+        p->late = (enum shmt_late)c->axes.late;
     else if (strcmp(option, "--replicas") == 0)
-        rc = shmt_replicas_parse(value, &p->replicas, &e);
+        p->replicas = (enum shmt_replicas)c->axes.replicas;
     else if (strcmp(option, "--merge-every") == 0)
-        p->merge_every = (uint32_t)strtoul(value, NULL, 10);
+        p->merge_every = (uint32_t)c->axes.merge_every;
     else if (strcmp(option, "--merge") == 0)
-        rc = shmt_merge_parse(value, &p->merge, &e);
+        p->merge = (enum shmt_merge)c->axes.merge;
     else
         fail_msg("\"%s\" is no axis", option);
-    if (rc != 0) fail_msg("%s %s: %s", option, value, e.text);
 }
 
 /* With the number 3 for the letter, whatever it means. */
@@ -300,7 +319,7 @@ static void what_is_refused_is_told_with_what_is_expected_and_changes_nothing(vo
             snprintf(before, sizeof before, "%s", kept);
             take(row, before);
             if (row->kind == SHMT_OPTION_COUNT || row->kind == SHMT_OPTION_REAL) refuse_numbers(row);
-            if (row->kind == SHMT_OPTION_CHOICE) refuse_words(row);
+            if (row->kind == SHMT_OPTION_CHOICE || row->kind == SHMT_OPTION_WORD) refuse_words(row);
             for (size_t i = 0; row->kind == SHMT_OPTION_SWITCH && i < sizeof NO_SWITCH / sizeof *NO_SWITCH; i++)
                 refuse(row, NO_SWITCH[i]);
             assert_is(row, before);
@@ -380,7 +399,7 @@ static void every_word_of_an_option_is_taken(void **state) {
             char words[256], *rest = NULL;
             shmtrain_option_words(&row->option, words, sizeof words);
             assert_true(strlen(words) + 1 < sizeof words);
-            assert_true(row->kind != SHMT_OPTION_CHOICE || strcmp(words, row->choices) == 0);
+            assert_true((row->kind != SHMT_OPTION_CHOICE && row->kind != SHMT_OPTION_WORD) || strcmp(words, row->choices) == 0);
             for (char *word = strtok_r(words, "|", &rest); word; word = strtok_r(NULL, "|", &rest), n_words++)
                 take_word(row, word);
         }
@@ -398,13 +417,22 @@ static void words_of_an_option_are_told(void **state) {
     char out[256];
     (void)state;
     assert_string_equal(words_of("write", out, sizeof out), "racy|atomic|locked|aggregate");
-    assert_string_equal(words_of("model", out, sizeof out), "logistic|svm|linear|softmax");
+    assert_string_equal(words_of("model", out, sizeof out), "logistic|svm|linear|softmax|mlp|cnn|net");
     assert_string_equal(words_of("mode", out, sizeof out), "auto|async|hogwild|sync|ssp:S|backup:K|local:H|node:H");
     assert_string_equal(words_of("cpu", out, sizeof out), "auto|portable|avx2|avx512|neon");
     assert_string_equal(words_of("workers", out, sizeof out), "cores");
     assert_string_equal(words_of("bias", out, sizeof out), "0|1");
     assert_string_equal(words_of("seed", out, sizeof out), "");
     assert_string_equal(words_of("no such option", out, sizeof out), "");
+}
+
+static void every_word_of_spawn_is_a_kind_of_worker(void **state) {
+    char words[64], *rest = NULL;
+    (void)state;
+    assert_string_equal(words_of("spawn", words, sizeof words), "processes|threads");
+    for (char *word = strtok_r(words, "|", &rest); word; word = strtok_r(NULL, "|", &rest))
+        assert_string_equal(shmt_team_kind_find(word)->name, word);
+    assert_null(shmt_team_kind_find("thread"));
 }
 
 static void words_that_do_not_fit_are_cut_off(void **state) {
@@ -475,6 +503,7 @@ int main(void) {
         TEST(a_long_value_is_cut_in_the_sentence),
         TEST(every_word_of_an_option_is_taken),
         TEST(words_of_an_option_are_told),
+        TEST(every_word_of_spawn_is_a_kind_of_worker),
         TEST(words_that_do_not_fit_are_cut_off),
         TEST(the_environment_sets_every_option),
         TEST(an_empty_variable_is_none),

@@ -114,12 +114,12 @@ static int check_snapshot(struct run *run, shmtrain_session *s, const struct shm
 static int look(struct game *game, shmtrain_session *s) {
     struct run *run = &game->run;
     struct shmt_snapshot snap;
-    if (game->holds || run->k->ops->snapshot(run->store, &snap) != 1) return 0;
+    if (game->holds || run->k->backend->store->snapshot(run->store, &snap) != 1) return 0;
     int rc = check_snapshot(run, s, &snap);
     if (rc == 0 && game->at_ends && snap.at.step > 0) rc = refuse(s, "an epoch is said not to be over", &snap, snap.at.step);
     seen_of(run)->snapshots++;
     if (game->keeps) keep(&game->list, &snap);
-    run->k->ops->release(run->store);
+    run->k->backend->store->release_snapshot(run->store);
     return rc;
 }
 
@@ -165,9 +165,10 @@ static int work(struct run *run, shmtrain_session *s) {
     int rc;
     while ((rc = shmtrain_next(s, &w)) == 1) {
         if (s->seat->rank == 0 && (rc = look(game, s)) < 0) return rc;
-        if (s->seat->rank == 0 && game->ask_from && ++items >= game->ask_from) run->k->ops->ask(run->store);
+        if (s->seat->rank == 0 && game->ask_from && ++items >= game->ask_from)
+            run->k->backend->store->request_snapshot(run->store);
         die_now_and_then(game, s, &w);
-        if (game->stop_in && w.epoch == game->stop_in) run->k->ops->stop(run->store);
+        if (game->stop_in && w.epoch == game->stop_in) store_relaxed(run->k->backend->store->stop_word(run->store), 1);
         if ((rc = shmtrain_order(s, &w, order)) < 0 || (rc = push_ones(run, s, &w, order)) < 0) return rc;
         for (uint64_t i = 0; i < w.n; i++) seen_of(run)->times[w.epoch * run->spec.n_examples + order[i]]++;
         if ((rc = shmtrain_report(s, (double)w.n * 0.5)) < 0 || (rc = shmtrain_clock(s, NULL)) < 0) return rc;
@@ -179,7 +180,7 @@ static int note_tally(shmtrain_session *s, void *arg, uint32_t epoch) {
     const struct run *run = arg;
     struct seen *seen = seen_of(run);
     if (s->seat->rank > 0 || seen->epochs_done > epoch) return 0; /* by an earlier life: the others may be further */
-    if (s->ops->tally(s->seat, &seen->tally[epoch]) != 0) return SHMTRAIN_E_MEMORY;
+    if (s->backend->seat->tally(s->seat, &seen->tally[epoch]) != 0) return SHMTRAIN_E_MEMORY;
     seen->epochs_done = epoch + 1;
     return 0;
 }
@@ -201,7 +202,7 @@ static void check_all_done(const struct run *run) {
 
 static void pauses_and_goes_on(const struct kase *k) {
     static const uint64_t EVERY[] = {1, 3, 8};
-    if (!(k->ops->caps & SHMT_CAP_PAUSE)) return;
+    if (!(k->backend->caps & SHMT_CAP_PAUSE)) return;
     for (int i = 0; i < 3; i++) {
         struct game game = {0};
         struct shmt_snapshot last;
@@ -211,7 +212,7 @@ static void pauses_and_goes_on(const struct kase *k) {
         check_all_done(&game.run);
         for (uint64_t at = 0; at < EPOCHS * n; at++) assert_int_equal(seen_of(&game.run)->times[at], 1);
         const uint64_t steps = EPOCHS * shmt_spec_steps(&game.run.spec);
-        const uint64_t snapshots = seen_of(&game.run)->snapshots + (uint64_t)k->ops->snapshot(game.run.store, &last);
+        const uint64_t snapshots = seen_of(&game.run)->snapshots + (uint64_t)k->backend->store->snapshot(game.run.store, &last);
         assert_int_equal(seen_of(&game.run)->told, snapshots);
         if (shmt_policy_is_batched(&k->policy))
             assert_int_equal(snapshots, (steps - 1) / EVERY[i]); /* behind the last one nothing follows */
@@ -237,12 +238,13 @@ static void every_rule_pauses_with_its_state(void **state) {
                 const struct kase k = {shmt_backend_at(0),
                                        {.write = (enum shmt_write)write, .staleness = 2},
                                        seats,
-                                       write % 2 ? SHMT_TEAM_THREADS : SHMT_TEAM_PROCESSES};
+                                       write % 2 ? &SHMT_TEAM_THREADS : &SHMT_TEAM_PROCESSES};
                 struct shmt_spec spec = spec_that_pauses(&k, 500, 3);
                 struct shmt_need need;
                 struct game game = {0};
-                spec.rule = (struct shmt_rule){.kind = rule, .momentum = 0.5f, .beta2 = 0.9f, .epsilon = 1e-3f, .beta = 1};
-                if (k.ops->plan(&spec, &need, NULL) < 0) continue; /* the mode does not bear it */
+                spec.rule =
+                    (struct shmt_rule){.kind = rule, .momentum = 0.5f, .rho = 0.5f, .beta2 = 0.9f, .epsilon = 1e-3f, .beta = 1};
+                if (k.backend->plan(&spec, &need, NULL) < 0) continue; /* the mode does not bear it */
                 begin_game(&game, &k, spec);
                 go_well(&game.run, work);
                 check_all_done(&game.run);
@@ -255,7 +257,7 @@ static void every_rule_pauses_with_its_state(void **state) {
 static void dies_and_goes_on(const struct kase *k) {
     struct game game = {.dies = true};
     struct shmt_spec spec = spec_that_pauses(k, 500, 2);
-    if (!(k->ops->caps & SHMT_CAP_PAUSE) || k->kind != SHMT_TEAM_PROCESSES) return;
+    if (!(k->backend->caps & SHMT_CAP_PAUSE) || k->kind != &SHMT_TEAM_PROCESSES) return;
     spec.may_die = true;
     begin_game(&game, k, spec);
     go_well(&game.run, work);
@@ -270,13 +272,13 @@ static void a_snapshot_is_right_however_many_have_died(void **state) {
 }
 
 /* Who will never copy a part again must not be missed: the snapshots behind its death are whole. */
-static void goes_on_without_who_leaves(const struct kase *k, bool at_ends) {
+static void continues_without_who_leaves(const struct kase *k, bool at_ends) {
     struct game game = {.leaves = true, .at_ends = at_ends};
     struct shmt_snapshot last;
     struct shmt_spec spec = spec_that_pauses(k, 500, 2);
     if (at_ends) spec.pauses = (struct shmt_pauses){.epochs = 1, .allowed = 1};
     const bool can = shmt_policy_is_live(&k->policy) && !shmt_policy_has_replicas(&k->policy);
-    if (!(k->ops->caps & SHMT_CAP_PAUSE) || k->kind != SHMT_TEAM_PROCESSES || k->n_seats < 2 || !can) return;
+    if (!(k->backend->caps & SHMT_CAP_PAUSE) || k->kind != &SHMT_TEAM_PROCESSES || k->n_seats < 2 || !can) return;
     spec.may_die = spec.may_lack = true;
     begin_game(&game, k, spec);
     go_well(&game.run, work);
@@ -286,18 +288,18 @@ static void goes_on_without_who_leaves(const struct kase *k, bool at_ends) {
         assert_int_equal(seen_of(&game.run)->tally[epoch].examples + seen_of(&game.run)->tally[epoch].lost, 500);
     }
     assert_in_range(lost, 1, spec.item);
-    assert_in_range(seen_of(&game.run)->snapshots + (uint64_t)k->ops->snapshot(game.run.store, &last), 1, 100);
+    assert_in_range(seen_of(&game.run)->snapshots + (uint64_t)k->backend->store->snapshot(game.run.store, &last), 1, 100);
     end(&game.run);
 }
 
-static void goes_on_without(const struct kase *k) { goes_on_without_who_leaves(k, false); }
+static void continues_without(const struct kase *k) { continues_without_who_leaves(k, false); }
 
 static void snapshots_are_whole_without_who_does_not_come_again(void **state) {
     (void)state;
-    each_case(goes_on_without);
+    each_case(continues_without);
 }
 
-static void ends_without(const struct kase *k) { goes_on_without_who_leaves(k, true); }
+static void ends_without(const struct kase *k) { continues_without_who_leaves(k, true); }
 
 static void an_epoch_is_over_without_what_was_lost(void **state) {
     (void)state;
@@ -320,7 +322,7 @@ static void does_the_rest(const struct kase *k, const struct shmt_spec *spec, co
         float row;
         assert_in_range(seen_of(&game.run)->times[at], 0, 1);
         handed_out += seen_of(&game.run)->times[at];
-        assert_int_equal(k->ops->read(game.run.store, 0, at, 1, &row), 0);
+        assert_int_equal(k->backend->store->read(game.run.store, 0, at, 1, &row), 0);
         assert_true(row > 0 || drops);
         if (shmt_policy_is_live(&spec->policy) && !shmt_policy_has_replicas(&spec->policy)) assert_true(row == 1);
     }
@@ -331,13 +333,13 @@ static void does_the_rest(const struct kase *k, const struct shmt_spec *spec, co
 static void can_be_gone_on_from(const struct kase *k) {
     static const uint32_t SEATS[] = {1, 3, 5};
     struct game game = {.keeps = true};
-    if (!(k->ops->caps & SHMT_CAP_PAUSE) || k->kind != SHMT_TEAM_THREADS) return;
+    if (!(k->backend->caps & SHMT_CAP_PAUSE) || k->kind != &SHMT_TEAM_THREADS) return;
     begin_game(&game, k, spec_that_pauses(k, 500, 7));
     go_well(&game.run, work);
     for (uint32_t i = 0; i < game.list.n; i += 1 + game.list.n / 4) {
         struct kase other = *k;
         other.n_seats = SEATS[i % 3];
-        other.kind = i % 2 ? SHMT_TEAM_THREADS : SHMT_TEAM_PROCESSES;
+        other.kind = i % 2 ? &SHMT_TEAM_THREADS : &SHMT_TEAM_PROCESSES;
         if (shmt_policy_has_rounds(&k->policy)) other.n_seats = k->n_seats; /* a quorum is of so many workers */
         does_the_rest(&other, &game.run.spec, &game.list.kept[i]);
     }
@@ -355,7 +357,7 @@ static void another_run_does_the_rest_with_other_workers(void **state) {
 static const struct kase *case_of(enum shmt_write write, uint32_t n_seats) {
     static struct kase k;
     const uint64_t staleness = write == SHMT_WRITE_AGGREGATE ? 0 : SHMT_STALENESS_INF;
-    k = (struct kase){shmt_backend_at(0), {.write = write, .staleness = staleness}, n_seats, SHMT_TEAM_THREADS};
+    k = (struct kase){shmt_backend_at(0), {.write = write, .staleness = staleness}, n_seats, &SHMT_TEAM_THREADS};
     return &k;
 }
 
@@ -388,7 +390,7 @@ static void nobody_waits_for_who_has_the_last_snapshot(void **state) {
         begin_game(&game, k, spec_that_pauses(k, 500, 1));
         go_well(&game.run, work);
         check_all_done(&game.run);
-        assert_int_equal(k->ops->snapshot(game.run.store, &snap), 1);
+        assert_int_equal(k->backend->store->snapshot(game.run.store, &snap), 1);
         assert_in_range(snap.at.epoch * shmt_spec_steps(&game.run.spec) + snap.at.step, 1, 40); /* the first one */
         end(&game.run);
     }
@@ -425,7 +427,7 @@ static void what_a_run_that_was_stopped_has_left_can_be_done(void **state) {
             if (limit) spec.max_steps = shmt_spec_steps(&spec) + 3;
             begin_game(&game, k, spec);
             go_well(&game.run, work);
-            assert_int_equal(k->ops->stand(game.run.store, &snap), 1);
+            assert_int_equal(k->backend->store->final_snapshot(game.run.store, &snap), 1);
             assert_true(snap.at.epoch < EPOCHS);
             if (limit) assert_true(snap.at.epoch == 1 && snap.at.step == 3);
             keep(&game.list, &snap);
@@ -450,7 +452,7 @@ static void what_cannot_be_done_is_not_gone_on_from(void **state) {
         begin(&run, k, spec);
         if (i == 0) from->done[0]++;
         if (i == 1) from->done[0] = 0; /* one too few */
-        assert_int_equal(k->ops->resume(run.store, i == 2 ? NULL : from->done, from->loss, &e), SHMTRAIN_E_DATA);
+        assert_int_equal(k->backend->store->resume(run.store, i == 2 ? NULL : from->done, from->loss, &e), SHMTRAIN_E_DATA);
         assert_non_null(strstr(e.text, "does not match"));
         end(&run);
     }
@@ -468,7 +470,7 @@ static void a_run_begins_within_its_epochs(void **state) {
         if (i == 0) spec.first_epoch = EPOCHS;
         if (i == 1) spec.first_step = shmt_spec_steps(&spec);
         if (i == 2) spec.pauses.allowed = 0;
-        assert_int_equal(k->ops->plan(&spec, &need, &e), i == 3 ? 0 : SHMTRAIN_E_USAGE);
+        assert_int_equal(k->backend->plan(&spec, &need, &e), i == 3 ? 0 : SHMTRAIN_E_USAGE);
     }
 }
 

@@ -105,7 +105,7 @@ static void each_shard_lies_on_its_node(void **state) {
     const uint64_t n = shmt_shards_plan(&spec, &p.layout.flat, shard);
     assert_int_equal(n, 6);
     for (uint64_t i = 0; i < n; i++) {
-        assert_on(&p, p.layout.weight_off + shard[i].from * sizeof(float), (shard[i].to - shard[i].from) * sizeof(float),
+        assert_on(&p, p.layout.weight.off + shard[i].from * sizeof(float), (shard[i].to - shard[i].from) * sizeof(float),
                   NODES[shard[i].node]);
         on[shard[i].node]++;
     }
@@ -119,11 +119,11 @@ static void what_one_seat_writes_lies_on_its_node(void **state) {
     (void)state;
     make_plan(&p, &spec);
     const struct shmt_shm_layout *l = &p.layout;
-    assert_on_all(&p, l->weight_off, l->flat.n * sizeof(float));
+    assert_on_all(&p, l->weight.off, l->flat.n * sizeof(float));
     for (uint32_t seat = 0; seat < SEATS; seat++) {
         const uint32_t node = seat % 2 ? SECOND : FIRST;
-        assert_on(&p, l->grad_off + seat * l->seat_grad_bytes, l->seat_grad_bytes, node);
-        assert_on(&p, l->touched_off + seat * l->seat_map_bytes, l->seat_map_bytes, node);
+        assert_on(&p, l->grad.off + seat * l->grad.each, l->grad.each, node);
+        assert_on(&p, l->map.off + seat * l->map.each, l->map.each, node);
     }
     free(p.range);
 }
@@ -133,11 +133,11 @@ static void it_lies_on_all_nodes_where_that_is_asked_for(void **state) {
     struct plan p;
     (void)state;
     make_plan(&p, &spec);
-    assert_on_all(&p, p.layout.grad_off, SEATS * p.layout.seat_grad_bytes);
+    assert_on_all(&p, p.layout.grad.off, SEATS * p.layout.grad.each);
     free(p.range);
     spec = replicas_of(false);
     make_plan(&p, &spec);
-    assert_on_all(&p, p.layout.replica_off, SEATS * p.layout.replica_bytes);
+    assert_on_all(&p, p.layout.replica.off, SEATS * p.layout.replica.each);
     free(p.range);
 }
 
@@ -148,7 +148,7 @@ static void a_replica_lies_with_its_seats(void **state) {
     make_plan(&p, &spec);
     assert_int_equal(p.layout.n_replicas, SEATS);
     for (uint32_t i = 0; i < SEATS; i++)
-        assert_on(&p, p.layout.replica_off + i * p.layout.replica_bytes, p.layout.replica_bytes, i % 2 ? SECOND : FIRST);
+        assert_on(&p, p.layout.replica.off + i * p.layout.replica.each, p.layout.replica.each, i % 2 ? SECOND : FIRST);
     free(p.range);
 }
 

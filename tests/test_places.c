@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 #include <sys/wait.h>
 
-#include "api/places.h"
+#include "keeping/places.h"
 #include "api/store_priv.h"
 #include "base/random.h"
 
@@ -55,30 +55,31 @@ static void much_data_is_counted_in_a_sample(void **state) {
 }
 
 static void nothing_is_renumbered_where_it_cannot_pay(void **state) {
-    const struct shmtrain_model alike = {.size = sizeof(struct shmtrain_model), .columns_alike = 1},
-                                minds = {.columns_alike = 0};
-    const struct shmtrain_model dense = {.size = sizeof(struct shmtrain_model), .columns_alike = 1, .dense = 1};
+    const struct shmtrain_model alike = {.size = sizeof(struct shmtrain_model), .traits.columns_alike = 1},
+                                minds = {.traits.columns_alike = 0};
+    const struct shmtrain_model dense = {.size = sizeof(struct shmtrain_model),
+                                         .traits = {.columns_alike = 1, .rows = SHMTRAIN_ROWS_DENSE}};
     struct shmtrain_data data = {.size = sizeof(struct shmtrain_data), .n_nonzeros = 3000, .n_features = 5000};
     struct shmt_spec spec = {.epochs = 2, .table[0] = {.rows = 5001, .width = 1}, .l2_rows[0] = 5000};
     (void)state;
-    assert_true(shmt_places_pay(&alike, &data, &spec));
-    assert_false(shmt_places_pay(&minds, &data, &spec));
-    assert_false(shmt_places_pay(&dense, &data, &spec));
+    assert_true(shmt_places_are_worthwhile(&alike, &data, &spec));
+    assert_false(shmt_places_are_worthwhile(&minds, &data, &spec));
+    assert_false(shmt_places_are_worthwhile(&dense, &data, &spec));
     spec.epochs = 1; /* 3,000 touches of 5,001 rows */
-    assert_false(shmt_places_pay(&alike, &data, &spec));
+    assert_false(shmt_places_are_worthwhile(&alike, &data, &spec));
     data.n_nonzeros = 100000;
-    assert_true(shmt_places_pay(&alike, &data, &spec));
+    assert_true(shmt_places_are_worthwhile(&alike, &data, &spec));
     spec.l2_rows[0] = 4999; /* one of the columns is not regularised */
-    assert_false(shmt_places_pay(&alike, &data, &spec));
+    assert_false(shmt_places_are_worthwhile(&alike, &data, &spec));
     spec.l2_rows[0] = 5000;
     spec.table[0].rows = 4999; /* no row for each */
-    assert_false(shmt_places_pay(&alike, &data, &spec));
+    assert_false(shmt_places_are_worthwhile(&alike, &data, &spec));
     data.n_features = 4095;
     spec.l2_rows[0] = 4095;
     spec.table[0].rows = 4096;
-    assert_false(shmt_places_pay(&alike, &data, &spec));
+    assert_false(shmt_places_are_worthwhile(&alike, &data, &spec));
     spec.table[0].rows = 4097;
-    assert_true(shmt_places_pay(&alike, &data, &spec));
+    assert_true(shmt_places_are_worthwhile(&alike, &data, &spec));
 }
 
 /* ---- the same from outside ---- */
@@ -206,9 +207,10 @@ static void inside_the_frequent_ones_are_first_and_outside_nobody_sees_it(void *
     uint64_t rows;
     (void)state;
     WELL(store, shmtrain_store_train(store, SPARSE));
-    struct shmt_store *live = load_relaxed(&store->live);
-    const uint32_t *place = store->ops->row_place(live);
-    const float *weight = store->ops->weight(live, 0), *share = store->ops->l2_share(live, 0);
+    struct shmt_store *live = store->params.held.store;
+    const uint32_t *place = shmt_array_at(store->run.backend, live, SHMT_ARRAY_ROW_PLACE);
+    const float *weight = shmt_array_at(store->run.backend, live, SHMT_ARRAY_WEIGHT),
+                *share = shmt_array_at(store->run.backend, live, SHMT_ARRAY_L2_SHARE);
     float *by_feature = read_table(store, &rows);
     assert_int_equal(rows, N_ROWS);
     uint64_t moved = 0;
@@ -225,7 +227,7 @@ static void inside_the_frequent_ones_are_first_and_outside_nobody_sees_it(void *
 
 /* ---- between runs ---- */
 
-static void a_further_run_on_other_data_goes_on_with_parameters_and_state(void **state) {
+static void a_further_run_on_other_data_continues_with_parameters_and_state(void **state) {
     static const char *const OPTIMIZERS[] = {"sgd", "momentum", "adagrad", "ftrl"};
     (void)state;
     for (size_t i = 0; i < sizeof OPTIMIZERS / sizeof *OPTIMIZERS; i++) {
@@ -314,15 +316,18 @@ static void saved_models_and_predictions_are_the_same(void **state) {
 /* Learns nothing: row i of its table begins with i + 1, and stays so. What it has seen of the data, its workers tell. */
 static struct seen { _Atomic uint32_t ascending, not_ascending, most_frequent; /* lines; elements with number 0 */ } * seen;
 
-static uint32_t still_tables(const struct shmtrain_data *data, const struct shmtrain_settings *with,
+static uint32_t still_tables(const struct shmtrain_data *data, const struct shmtrain_settings *with, const void *state,
                              struct shmtrain_shape *out) {
+    (void)state;
     (void)with;
     out[0] = (struct shmtrain_shape){
         .name = "still", .rows = data->n_features + UINT64_C(1), .width = 1, .l2_rows = data->n_features};
     return 1;
 }
 
-static void still_begin(const struct shmtrain_batch *train, const struct shmtrain_settings *with, uint32_t t, float *value) {
+static void still_begin(const struct shmtrain_batch *train, const struct shmtrain_settings *with, const void *state, uint32_t t,
+                        float *value) {
+    (void)state;
     (void)with;
     (void)t;
     const uint64_t *start = train->data->start;
@@ -330,10 +335,10 @@ static void still_begin(const struct shmtrain_batch *train, const struct shmtrai
     for (uint64_t row = 0; row <= train->data->n_features; row++) value[row] = (float)(row + 1);
 }
 
-static int still_step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+static int still_step(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch,
                       double *loss_out) {
     (void)s;
-    (void)with;
+    (void)pass;
     const struct shmtrain_data *d = batch->data;
     for (uint32_t k = 0; k < batch->n; k++) {
         const uint64_t i = batch->example ? batch->example[k] : batch->first + k;
@@ -348,10 +353,10 @@ static int still_step(shmtrain_session *s, const struct shmtrain_batch *batch, c
     return 0;
 }
 
-static int still_score(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+static int still_score(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch,
                        float *score_out, double *loss_out) {
     (void)s;
-    (void)with;
+    (void)pass;
     for (uint32_t k = 0; k < batch->n; k++) score_out[k] = 0;
     *loss_out = 0;
     return 0;
@@ -362,7 +367,7 @@ static const struct shmtrain_model STILL = {.size = sizeof(struct shmtrain_model
                                             .about = "stays as it is",
                                             .task = SHMTRAIN_REGRESSION,
                                             .loss = "none",
-                                            .columns_alike = 1,
+                                            .traits = {.columns_alike = 1, .curvature = 0.25f},
                                             .tables = still_tables,
                                             .begin = still_begin,
                                             .step = still_step,
@@ -385,7 +390,7 @@ static void look(void *arg, const struct shmtrain_report *so_far, const struct s
 static void assert_sees_columns(const char *data) {
     struct shmtrain_model model = STILL;
     for (uint32_t alike = 0; alike < 2; alike++) {
-        model.columns_alike = alike;
+        model.traits.columns_alike = alike;
         struct shmtrain_store *store = store_with((const char *[OPTIONS]){"epochs", "5"});
         *seen = (struct seen){0};
         WELL(store, shmtrain_store_offer(store, &model));
@@ -497,7 +502,7 @@ int main(void) {
         TEST(sync_has_the_same_bits_for_every_number_of_workers),
         TEST(files_are_renumbered_too_and_validation_with_them),
         TEST(inside_the_frequent_ones_are_first_and_outside_nobody_sees_it),
-        TEST(a_further_run_on_other_data_goes_on_with_parameters_and_state),
+        TEST(a_further_run_on_other_data_continues_with_parameters_and_state),
         TEST(what_is_written_is_read),
         TEST(saved_models_and_predictions_are_the_same),
         TEST(a_model_sees_columns_as_they_are_unless_it_does_not_mind),

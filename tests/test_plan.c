@@ -228,8 +228,9 @@ static uint64_t most_on_a_node(const struct shmtrain_plan *plan) {
 }
 
 /* A model with tables of uneven size: in turn, the large ones meet on the same node. */
-static uint32_t uneven_tables(const struct shmtrain_data *data, const struct shmtrain_settings *with,
+static uint32_t uneven_tables(const struct shmtrain_data *data, const struct shmtrain_settings *with, const void *state,
                               struct shmtrain_shape *out) {
+    (void)state;
     static const uint64_t ROWS[] = {900000, 1000, 1000, 1000, 500000, 400000};
     static const char *const NAME[] = {"a", "b", "c", "d", "e", "f"};
     (void)data, (void)with;
@@ -239,16 +240,16 @@ static uint32_t uneven_tables(const struct shmtrain_data *data, const struct shm
 }
 
 /* A plan runs no step. */
-static int no_step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+static int no_step(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch,
                    double *loss_out) {
-    (void)s, (void)batch, (void)with, (void)loss_out;
+    (void)s, (void)batch, (void)pass->with, (void)loss_out;
     return SHMTRAIN_E_USAGE;
 }
 
-static int no_score(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
-                    float *score_out, double *loss_out) {
+static int no_score(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, float *score_out,
+                    double *loss_out) {
     (void)score_out;
-    return no_step(s, batch, with, loss_out);
+    return no_step(s, pass, batch, loss_out);
 }
 
 static const struct shmtrain_model UNEVEN = {.size = sizeof(struct shmtrain_model),
@@ -379,6 +380,34 @@ static void a_run_that_cannot_fit_is_planned_all_the_same(void **state) {
     shmtrain_store_destroy(store);
 }
 
+static uint64_t huge_workspace(const struct shmtrain_data *data, const struct shmtrain_settings *with, const void *state,
+                               uint32_t n) {
+    (void)data;
+    (void)with;
+    (void)state;
+    (void)n;
+    return UINT64_MAX - 1000;
+}
+
+/* Sums that no number holds are as large as numbers are. */
+static void a_run_that_needs_more_than_any_memory_is_no_small_one(void **state) {
+    (void)state;
+    struct shmtrain_store *store = store_with(OPTIONS("workers", "1", "mode", "sync", "model", "huge", "rate", "1"));
+    const struct shmtrain_model *own = NULL;
+    for (size_t i = 0; (own = shmtrain_store_model_at(store, i)) && strcmp(own->name, "logistic") != 0;) i++;
+    assert_non_null(own);
+    struct shmtrain_model huge = *own;
+    huge.name = "huge";
+    huge.workspace = huge_workspace;
+    WELL(store, shmtrain_store_offer(store, &huge));
+    const struct shmtrain_plan *plan = plan_on(store, BIG, SPARSE);
+    assert_true(plan->total_bytes == UINT64_MAX && plan->other_bytes == UINT64_MAX);
+    uint64_t nodes = 0;
+    for (uint32_t i = 0; i < plan->n_nodes; i++) nodes += plan->node[i].need_bytes / 4;
+    assert_true(nodes > UINT64_MAX / 8);
+    shmtrain_store_destroy(store);
+}
+
 static void nothing_runs_on_a_machine_that_is_not_there(void **state) {
     (void)state;
     struct shmtrain_store *store = store_with(OPTIONS("workers", "1"));
@@ -415,6 +444,7 @@ int main(void) {
         TEST(a_plan_changes_nothing_of_the_store),
         TEST(what_cannot_be_trained_cannot_be_planned),
         TEST(a_run_that_cannot_fit_is_planned_all_the_same),
+        TEST(a_run_that_needs_more_than_any_memory_is_no_small_one),
         TEST(nothing_runs_on_a_machine_that_is_not_there),
     };
     return cmocka_run_group_tests_name("plan", tests, NULL, NULL);

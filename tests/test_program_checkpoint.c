@@ -59,10 +59,11 @@ static unsigned count_files(const char *folder, const char *prefix) {
 
 /* ---- the same bits ---- */
 
-static void sync_goes_on_with_the_same_bits_and_any_number_of_workers(void **state) {
+static void sync_resumes_with_the_same_bits_and_any_number_of_workers(void **state) {
     (void)state;
-    static const char *const RULES[] = {"sgd", "momentum", "adagrad", "adam", "ftrl"};
-    static const char *const WORKERS[] = {"3", "1", "2", "4", "2"};
+    static const char *const RULES[] = {"sgd",      "momentum", "adagrad",  "adam",  "ftrl",
+                                        "nesterov", "rmsprop",  "adadelta", "adamw", "lamb"};
+    static const char *const WORKERS[] = {"3", "1", "2", "4", "2", "3", "1", "4", "1", "3"};
     for (size_t i = 0; i < sizeof RULES / sizeof *RULES; i++) {
 #define RUN_OF(...) DATA, "--mode", "sync", "-e", "3", "--optimizer", RULES[i], "--l2", "1e-5", __VA_ARGS__
         const struct outcome whole = OUTCOME(RUN_OF("-w", "2"));
@@ -107,6 +108,19 @@ static void a_run_that_was_done_goes_on_for_more_epochs(void **state) {
     assert_non_null(
         strstr(p->text[ERR], "--epochs is 3, but was 2: from here on the rate falls as in a run of the new length\n"));
     program_drop_folder("ck2");
+#undef RUN_OF
+}
+
+static void what_a_refused_run_is_told_to_use_is_allowed(void **state) {
+    (void)state;
+#define RUN_OF(...) DATA, "--mode", "sync", "-w", "2", "-q", "--checkpoint", "ck", __VA_ARGS__
+    program_assert_status(RUN(RUN_OF("-e", "2")), 0);
+    program_assert_refused(RUN(RUN_OF("-e", "4", "--resume", "--clip-value", "0.5")), 2,
+                           "--resume: --clip-value is 0.5 here, but 0 in the run of ck/");
+    program_assert_refused(RUN(RUN_OF("-e", "4", "--resume", "--clip-norm", "0.5")), 2,
+                           "--resume: --clip-norm is 0.5 here, but 0 in the run of ck/");
+    program_assert_status(RUN(RUN_OF("-e", "4", "--resume", "--clip-value", "0", "--clip-norm", "0")), 0);
+    program_drop_folder("ck");
 #undef RUN_OF
 }
 
@@ -156,7 +170,7 @@ static void the_live_modes_count_each_example_once(void **state) {
     }
 }
 
-static void async_goes_on_with_other_workers(void **state) {
+static void async_resumes_with_other_workers(void **state) {
     (void)state;
 #define RUN_OF(...) DATA, "--mode", "async", "-e", "2", "--checkpoint", "ck", __VA_ARGS__
     (void)OUTCOME(RUN_OF("-w", "2", "--steps", "25"));
@@ -190,7 +204,7 @@ static void rounds_go_on_with_other_workers(void **state) {
 }
 
 /* A quorum of all is dealt as others are where there are checkpoints, so that more workers can go on. */
-static void a_quorum_of_all_goes_on_with_more_workers(void **state) {
+static void a_quorum_of_all_resumes_with_more_workers(void **state) {
     (void)state;
 #define RUN_OF(...) DATA, "--mode", "backup:2", "--batch", "240", "-e", "2", "--checkpoint", "ck", "--resume", __VA_ARGS__
     (void)OUTCOME(RUN_OF("-w", "2", "--steps", "30"));
@@ -488,16 +502,17 @@ static void a_checkpoint_is_evaluated_like_a_model(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        TEST(sync_goes_on_with_the_same_bits_and_any_number_of_workers),
+        TEST(sync_resumes_with_the_same_bits_and_any_number_of_workers),
         TEST(dense_models_validation_and_goals_go_on_too),
         TEST(a_run_that_was_done_goes_on_for_more_epochs),
+        TEST(what_a_refused_run_is_told_to_use_is_allowed),
         TEST(sync_killed_at_any_moment_ends_with_the_same_bits),
         TEST(the_live_modes_count_each_example_once),
-        TEST(async_goes_on_with_other_workers),
+        TEST(async_resumes_with_other_workers),
         TEST(rounds_go_on_with_other_workers),
-        TEST(a_quorum_of_all_goes_on_with_more_workers),
+        TEST(a_quorum_of_all_resumes_with_more_workers),
         PROGRAM_TEST(rounds_go_on_with_other_workers),
-        PROGRAM_TEST(a_quorum_of_all_goes_on_with_more_workers),
+        PROGRAM_TEST(a_quorum_of_all_resumes_with_more_workers),
         TEST(a_signal_leaves_a_checkpoint_of_that_moment),
         TEST(as_many_are_kept_as_somebody_says),
         TEST(an_empty_folder_is_a_beginning),

@@ -186,7 +186,7 @@ static void a_commands_help_lists_what_it_takes(void **state) {
         assert_false(is_in(p, "--rate") || is_in(p, "--output"));
     }
     struct program *train = RUN("help", "train");
-    assert_true(is_in(train, "an IDX file") || is_in(train, "an\nIDX file"));
+    assert_true(is_in(train, "images (IDX, NumPy, CIFAR-10)"));
     assert_true(is_in(train, "Each option that sets up a run, and --progress"));
     assert_true(is_in(train, "cannot be read, and count them\n")); /* a switch has no default to show */
 }

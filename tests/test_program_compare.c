@@ -1,7 +1,7 @@
 /* shmtrain compare from outside: what it prints, writes and refuses, and how it ends. */
 #include "run_program.h"
 #include "skip.h"
-#include "stage.h"
+#include "pty_job.h"
 
 #include <math.h>
 #include <signal.h>
@@ -210,7 +210,7 @@ static void html_writes_a_page_and_replaces_it_as_a_whole(void **state) {
     assert_true(before.st_ino != after.st_ino);
     char *page = contents_of("page.html");
     assert_int_equal(strncmp(page, "<!DOCTYPE html>\n", 16), 0);
-    assert_says(page, "<span>--html</span> <span>page.html</span>");
+    assert_says(page, "\"--html\",\"page.html\"");
     assert_says(page, "</html>\n");
     free(page);
 }
@@ -342,10 +342,10 @@ static int perform(int cues, const void *arg) {
 
 static void on_a_wide_terminal_plots_are_wide_and_nothing_lives_in_the_end(void **state) {
     (void)state;
-    struct stage s;
-    stage_begin(&s, 130, 100, perform, COMPARE("-w", "2", "-e", "3", "--modes", "async,sync", DATA));
-    stage_wait_for_end(&s);
-    stage_wait_for_words(&s, " seconds");
+    struct pty s;
+    pty_begin(&s, 130, 100, perform, COMPARE("-w", "2", "-e", "3", "--modes", "async,sync", DATA));
+    pty_wait_for_end(&s);
+    pty_wait_for_words(&s, " seconds");
     assert_true(terminal_shows(&s.screen, " 1/2  async"));
     assert_true(terminal_shows(&s.screen, " 2/2  sync"));
     assert_true(terminal_shows(&s.screen, "      3 epochs in "));
@@ -359,22 +359,22 @@ static void on_a_wide_terminal_plots_are_wide_and_nothing_lives_in_the_end(void 
     assert_true(WIFEXITED(s.status));
     assert_int_equal(WEXITSTATUS(s.status), 0);
     assert_int_equal(widest, 120);
-    stage_end(&s);
+    pty_end(&s);
 }
 
 static void ctrl_c_leaves_what_there_is(void **state) {
     (void)state;
-    struct stage s;
-    stage_begin(&s, 80, 100, perform, COMPARE("-w", "2", "-e", "1000000", "--modes", "sync,async", DATA));
-    stage_wait_for_words(&s, "computing");
-    stage_type(&s, "\003");
-    stage_wait_for_end(&s);
-    stage_wait_for_words(&s, "not run");
+    struct pty s;
+    pty_begin(&s, 80, 100, perform, COMPARE("-w", "2", "-e", "1000000", "--modes", "sync,async", DATA));
+    pty_wait_for_words(&s, "computing");
+    pty_type(&s, "\003");
+    pty_wait_for_end(&s);
+    pty_wait_for_words(&s, "not run");
     assert_true(WIFEXITED(s.status));
     assert_int_equal(WEXITSTATUS(s.status), 130);
     assert_false(terminal_shows(&s.screen, "computing"));
     assert_int_equal(s.screen.n_wrapped, 0);
-    stage_end(&s);
+    pty_end(&s);
 }
 
 int main(void) {

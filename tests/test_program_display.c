@@ -1,6 +1,6 @@
 /* cli: the live display on a terminal, with a made-up run and with the program's own; and where there is no terminal. */
 #include "run_program.h"
-#include "stage.h"
+#include "pty_job.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ static void tick(struct display *d, unsigned look, double seconds) {
                                                       .delay = look,
                                                       .here = 1};
     const struct shmtrain_report report = {
-        .size = sizeof(struct shmtrain_report), .epoch = epochs, .n_epochs = 2, .merge_every = 4};
+        .size = sizeof(struct shmtrain_report), .epoch = epochs, .n_epochs = 2, .merge = "mean"};
     const struct shmtrain_progress now = {.size = sizeof(struct shmtrain_progress),
                                           .epoch = 3,
                                           .epochs = 9,
@@ -107,25 +107,25 @@ static int perform_until_noted(int cues, const void *arg) {
 /* ---- a made-up run ---- */
 
 /* Cues one by one: a look for which the terminal has no room yet would be dropped. Looks and lines end with a frame. */
-static void play(struct stage *s, const char *cues) {
+static void play(struct pty *s, const char *cues) {
     for (; *cues; cues++) {
         const char cue[] = {*cues, '\0'};
         const unsigned n = s->screen.n_frames;
-        stage_cue(s, cue);
-        if (*cues == 't' || *cues == 'l') stage_wait_for_frames(s, n + 1);
+        pty_cue(s, cue);
+        if (*cues == 't' || *cues == 'l') pty_wait_for_frames(s, n + 1);
     }
 }
 
-static void end_well(struct stage *s) {
-    stage_wait_for_end(s);
+static void end_well(struct pty *s) {
+    pty_wait_for_end(s);
     if (!WIFEXITED(s->status) || WEXITSTATUS(s->status) != 0) fail_msg("the job's status is %d", s->status);
-    stage_end(s);
+    pty_end(s);
 }
 
 /* The live lines are gone, and what stays is there in its order. */
-static void assert_clean(struct stage *s, const char *const *lines, unsigned n) {
-    stage_wait_for_end(s);
-    stage_wait_for_words(s, lines[n - 1]);
+static void assert_clean(struct pty *s, const char *const *lines, unsigned n) {
+    pty_wait_for_end(s);
+    pty_wait_for_words(s, lines[n - 1]);
     for (unsigned i = 0; i < n; i++)
         if (strcmp(terminal_line(&s->screen, i), lines[i]) != 0) {
             terminal_print(&s->screen);
@@ -165,11 +165,11 @@ static void frames_are_drawn_in_place_on_every_screen(void **state) {
     (void)state;
     const unsigned sizes[][2] = {{40, 12}, {80, 24}, {200, 50}, {14, 3}, {80, 5}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        struct stage s;
-        stage_begin(&s, sizes[i][0], sizes[i][1], perform, "auto");
+        struct pty s;
+        pty_begin(&s, sizes[i][0], sizes[i][1], perform, "auto");
         s.screen.frame = check_frame;
         for (int n = 0; n < 6; n++) play(&s, "tttttttttt");
-        stage_cue(&s, "q");
+        pty_cue(&s, "q");
         assert_clean(&s, (const char *const[]){"the end"}, 1);
         assert_int_equal(s.screen.n_scrolled, 0);
         end_well(&s);
@@ -178,14 +178,14 @@ static void frames_are_drawn_in_place_on_every_screen(void **state) {
 
 static void lines_that_stay_scroll_above(void **state) {
     (void)state;
-    struct stage s;
-    stage_begin(&s, 80, 24, perform, "bar");
+    struct pty s;
+    pty_begin(&s, 80, 24, perform, "bar");
     play(&s, "ltltttlt");
     assert_string_equal(terminal_line(&s.screen, 0), "line 1");
     assert_string_equal(terminal_line(&s.screen, 2), "line 3");
     assert_string_equal(terminal_line(&s.screen, 3), "");
     assert_non_null(strstr(terminal_line(&s.screen, 4), "epoch 3/9"));
-    stage_cue(&s, "q");
+    pty_cue(&s, "q");
     assert_clean(&s, (const char *const[]){"line 1", "line 2", "line 3", "the end"}, 4);
     end_well(&s);
 }
@@ -219,23 +219,23 @@ static void a_line_and_the_frame_below_it_are_one_write(void **state) {
 /* Nobody looks until it has taken a part of a frame, and no more. */
 static void what_a_full_terminal_took_of_a_frame_is_erased(void **state) {
     (void)state;
-    struct stage s;
-    stage_begin(&s, 80, 50, perform_until_noted, NULL);
-    stage_wait_for_frames(&s, 2);
+    struct pty s;
+    pty_begin(&s, 80, 50, perform_until_noted, NULL);
+    pty_wait_for_frames(&s, 2);
     usleep(300000);
-    stage_signal(&s, SIGTERM);
+    pty_signal(&s, SIGTERM);
     assert_clean(&s, (const char *const[]){"note 1", "the end"}, 2);
     end_well(&s);
 }
 
 static void a_full_screen_scrolls_by_its_lines_only(void **state) {
     (void)state;
-    struct stage s;
-    stage_begin(&s, 80, 12, perform, "bar");
+    struct pty s;
+    pty_begin(&s, 80, 12, perform, "bar");
     for (int i = 0; i < 20; i++) play(&s, "tl");
-    stage_cue(&s, "q");
-    stage_wait_for_end(&s);
-    stage_wait_for_words(&s, "the end");
+    pty_cue(&s, "q");
+    pty_wait_for_end(&s);
+    pty_wait_for_words(&s, "the end");
     /* Each line has left at the top or is still there: 20 of them, and the end. */
     const unsigned n_left = 21 - s.screen.n_scrolled;
     for (unsigned i = 0; i + 1 < n_left; i++) {
@@ -249,14 +249,14 @@ static void a_full_screen_scrolls_by_its_lines_only(void **state) {
 
 static void what_others_print_is_left_alone(void **state) {
     (void)state;
-    struct stage s;
-    stage_begin(&s, 80, 24, perform, "bar");
+    struct pty s;
+    pty_begin(&s, 80, 24, perform, "bar");
     play(&s, "tntthtlnht");
     for (unsigned i = 0; i < 5; i++) {
         const char *const lines[] = {"note 1", "note 2", "line 3", "note 4", "note 5"};
         assert_string_equal(terminal_line(&s.screen, i), lines[i]);
     }
-    stage_cue(&s, "q");
+    pty_cue(&s, "q");
     assert_clean(&s, (const char *const[]){"note 1", "note 2", "line 3", "note 4", "note 5", "the end"}, 6);
     end_well(&s);
 }
@@ -264,31 +264,31 @@ static void what_others_print_is_left_alone(void **state) {
 static void a_new_size_counts_from_the_next_frame_on(void **state) {
     (void)state;
     const unsigned sizes[][2] = {{200, 50}, {40, 24}, {80, 10}, {120, 40}, {30, 6}, {80, 24}};
-    struct stage s;
-    stage_begin(&s, 80, 24, perform, "bar");
+    struct pty s;
+    pty_begin(&s, 80, 24, perform, "bar");
     play(&s, "lttt");
     s.screen.frame = check_frame;
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-        stage_resize(&s, sizes[i][0], sizes[i][1]);
+        pty_resize(&s, sizes[i][0], sizes[i][1]);
         play(&s, "tt");
     }
-    stage_cue(&s, "q");
+    pty_cue(&s, "q");
     assert_clean(&s, (const char *const[]){"line 1", "the end"}, 2);
     end_well(&s);
 }
 
 static void stopping_leaves_a_clean_screen_and_going_on_draws_again(void **state) {
     (void)state;
-    struct stage s;
-    stage_begin(&s, 80, 24, perform, "bar");
+    struct pty s;
+    pty_begin(&s, 80, 24, perform, "bar");
     for (unsigned round = 0; round < 3; round++) {
         play(&s, "tt");
         assert_true(terminal_shows(&s.screen, "epoch 3/9"));
-        stage_type(&s, KEY_STOP);
-        stage_wait_for_stop(&s);
-        stage_wait_for_no_words(&s, "epoch");
+        pty_type(&s, KEY_STOP);
+        pty_wait_for_stop(&s);
+        pty_wait_for_no_words(&s, "epoch");
         assert_true(terminal_height(&s.screen) <= 1); /* ^Z, as the terminal shows it */
-        stage_go_on(&s, true);
+        pty_go_on(&s, true);
     }
     play(&s, "ttq");
     end_well(&s);
@@ -296,28 +296,28 @@ static void stopping_leaves_a_clean_screen_and_going_on_draws_again(void **state
 
 static void in_the_background_only_lines_are_printed(void **state) {
     (void)state;
-    struct stage s;
-    stage_begin(&s, 80, 24, perform, "bar");
+    struct pty s;
+    pty_begin(&s, 80, 24, perform, "bar");
     play(&s, "t");
-    stage_type(&s, KEY_STOP);
-    stage_wait_for_stop(&s);
-    stage_go_on(&s, false);
-    stage_cue(&s, "tttlttnttl");
-    stage_wait_for_words(&s, "line 3");
+    pty_type(&s, KEY_STOP);
+    pty_wait_for_stop(&s);
+    pty_go_on(&s, false);
+    pty_cue(&s, "tttlttnttl");
+    pty_wait_for_words(&s, "line 3");
     assert_int_equal(s.screen.n_frames, 1);
     assert_true(terminal_shows(&s.screen, "line 1") && terminal_shows(&s.screen, "note 2"));
-    stage_cue(&s, "q");
+    pty_cue(&s, "q");
     end_well(&s);
 }
 
 static void colours_are_left_out_where_nobody_wants_them(void **state) {
     (void)state;
-    struct stage s;
-    stage_begin(&s, 80, 24, perform, "bar");
+    struct pty s;
+    pty_begin(&s, 80, 24, perform, "bar");
     play(&s, "ttq");
     assert_true(s.screen.n_coloured > 0);
     end_well(&s);
-    stage_begin(&s, 80, 24, perform_without_colours, "bar");
+    pty_begin(&s, 80, 24, perform_without_colours, "bar");
     play(&s, "ttq");
     assert_int_equal(s.screen.n_coloured, 0);
     end_well(&s);
@@ -325,23 +325,23 @@ static void colours_are_left_out_where_nobody_wants_them(void **state) {
 
 static void blocks_are_drawn_in_utf8_only(void **state) {
     (void)state;
-    stage_act *const acts[] = {perform, perform_in_ascii};
+    pty_act *const acts[] = {perform, perform_in_ascii};
     for (int i = 0; i < 2; i++) {
-        struct stage s;
-        stage_begin(&s, 80, 24, acts[i], "bar");
+        struct pty s;
+        pty_begin(&s, 80, 24, acts[i], "bar");
         play(&s, "tttt");
         assert_int_equal(terminal_shows(&s.screen, "━"), i == 0);
         assert_int_equal(terminal_shows(&s.screen, "==="), i == 1);
-        stage_cue(&s, "q");
+        pty_cue(&s, "q");
         end_well(&s);
     }
 }
 
 static void a_dumb_terminal_gets_plain_lines(void **state) {
     (void)state;
-    struct stage s;
-    stage_begin(&s, 80, 24, perform_on_a_dumb_terminal, "bar");
-    stage_cue(&s, "tltq");
+    struct pty s;
+    pty_begin(&s, 80, 24, perform_on_a_dumb_terminal, "bar");
+    pty_cue(&s, "tltq");
     assert_clean(&s, (const char *const[]){"line 1", "the end"}, 2);
     assert_int_equal(s.screen.n_frames, 0);
     end_well(&s);
@@ -427,9 +427,9 @@ static int train(int cues, const void *arg) {
 
 static void a_run_on_a_terminal_leaves_its_lines_only(void **state) {
     (void)state;
-    struct stage s;
-    stage_begin(&s, 80, 50, train, TRAIN("-w", "2", "-e", "3"));
-    stage_wait_for_words(&s, "parameters  xxh64");
+    struct pty s;
+    pty_begin(&s, 80, 50, train, TRAIN("-w", "2", "-e", "3"));
+    pty_wait_for_words(&s, "parameters  xxh64");
     assert_true(terminal_shows(&s.screen, "done: 3 epochs"));
     assert_true(terminal_shows(&s.screen, "worker   examples  computing  waiting"));
     assert_true(terminal_shows(&s.screen, "    3 "));
@@ -442,36 +442,36 @@ static void a_run_on_a_terminal_leaves_its_lines_only(void **state) {
 
 static void a_stopped_run_goes_on_and_an_interrupted_one_ends_cleanly(void **state) {
     (void)state;
-    struct stage s;
-    stage_begin(&s, 80, 50, train, TRAIN("-w", "3", "-e", "1000000"));
-    stage_wait_for_words(&s, "3 workers");
-    stage_wait_for_words(&s, "computing");
-    stage_type(&s, KEY_STOP);
-    stage_wait_for_stop(&s);
-    stage_wait_for_no_words(&s, LIVES);
+    struct pty s;
+    pty_begin(&s, 80, 50, train, TRAIN("-w", "3", "-e", "1000000"));
+    pty_wait_for_words(&s, "3 workers");
+    pty_wait_for_words(&s, "computing");
+    pty_type(&s, KEY_STOP);
+    pty_wait_for_stop(&s);
+    pty_wait_for_no_words(&s, LIVES);
     const unsigned n_frames = s.screen.n_frames;
-    stage_go_on(&s, true);
-    stage_wait_for_frames(&s, n_frames + 3);
-    stage_wait_for_words(&s, "computing");
-    stage_type(&s, KEY_END);
-    stage_wait_for_words(&s, "parameters  xxh64");
-    stage_wait_for_end(&s);
+    pty_go_on(&s, true);
+    pty_wait_for_frames(&s, n_frames + 3);
+    pty_wait_for_words(&s, "computing");
+    pty_type(&s, KEY_END);
+    pty_wait_for_words(&s, "parameters  xxh64");
+    pty_wait_for_end(&s);
     assert_true(WIFEXITED(s.status));
     assert_int_equal(WEXITSTATUS(s.status), 130);
     assert_true(terminal_shows(&s.screen, "stopped: "));
     assert_false(terminal_shows(&s.screen, LIVES));
     assert_false(terminal_shows(&s.screen, "died"));
-    stage_end(&s);
+    pty_end(&s);
 }
 
 /* Lines by steps scroll above the live ones, each whole: the next one begins where its own line does. */
 static void lines_by_steps_stay_above_the_live_ones(void **state) {
     (void)state;
-    struct stage s;
-    stage_begin(
+    struct pty s;
+    pty_begin(
         &s, 80, 50, train,
         TRAIN("-w", "2", "--mode", "hogwild", "-e", "1", "--item", "100", "--slow", "0:+30ms,1:+30ms", "--log-every", "10"));
-    stage_wait_for_words(&s, "parameters  xxh64");
+    pty_wait_for_words(&s, "parameters  xxh64");
     assert_true(terminal_shows(&s.screen, "   epoch 1/1   "));
     assert_false(terminal_shows(&s.screen, LIVES));
     assert_true(s.screen.n_frames > 0);

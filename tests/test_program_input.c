@@ -6,6 +6,9 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#ifndef SHMT_ARCHIVE_LIBRARY
+#    define SHMT_ARCHIVE_LIBRARY "libarchive.so.13"
+#endif
 #define RUN_OPTIONS "-w", "8", "-e", "2", "--mode", "sync"
 
 static char g_hash[17]; /* of a run on t.svm */
@@ -143,6 +146,20 @@ static void several_files_give_the_same_bits(void **state) {
     assert_non_null(strstr(p->text[OUT], g_hash));
 }
 
+/* A file that is no library lies where the system looks first. */
+static int hide_libarchive(void) { return setenv("LD_LIBRARY_PATH", "no-library", 1); }
+
+static void plain_files_need_no_libarchive(void **state) {
+    (void)state;
+    assert_true(shell("mkdir -p no-library && : > no-library/" SHMT_ARCHIVE_LIBRARY " && gzip -c < a.svm > a.svm.gz"));
+    struct program *p = RUN_IN(hide_libarchive, RUN_OPTIONS, "t.svm");
+    program_assert_status(p, 0);
+    assert_non_null(strstr(p->text[OUT], g_hash));
+    program_assert_refused(RUN_IN(hide_libarchive, RUN_OPTIONS, "a.svm.gz"), 1,
+                           "packed files need libarchive, which cannot be loaded");
+    assert_true(shell("rm -r no-library a.svm.gz"));
+}
+
 static void several_files_are_looked_at_and_converted(void **state) {
     (void)state;
     char hash[17];
@@ -263,6 +280,7 @@ static void a_cache_is_kept_only_of_one_whole_file(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(packed_files_give_the_same_bits),
+        PROGRAM_TEST(plain_files_need_no_libarchive),
         PROGRAM_TEST(standard_input_gives_the_same_bits),
         PROGRAM_TEST(what_was_read_of_standard_input_is_not_read_again),
         PROGRAM_TEST(a_fifo_gives_the_same_bits),

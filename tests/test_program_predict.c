@@ -188,6 +188,73 @@ static void what_would_be_ignored_is_refused(void **state) {
     program_assert_status(RUN("predict", "--label", "none", "model", "t.csv"), 0);
 }
 
+/* ---- images ---- */
+
+enum { IMAGES = 20, SIDE = 4 };
+
+static void write_bytes(const char *name, const unsigned char *header, size_t n, const unsigned char *bytes, size_t n_bytes) {
+    FILE *f = fopen(name, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(header, 1, n, f), n);
+    assert_int_equal(fwrite(bytes, 1, n_bytes, f), n_bytes);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* White on the left, label 0, or on the right, label 1; one label is wrong. */
+static void make_images(void) {
+    static const unsigned char OF_IMAGES[] = {0, 0, 8, 3, 0, 0, 0, IMAGES, 0, 0, 0, SIDE, 0, 0, 0, SIDE},
+                               OF_LABELS[] = {0, 0, 8, 1, 0, 0, 0, IMAGES};
+    unsigned char pixel[IMAGES * SIDE * SIDE], label[IMAGES];
+    for (int i = 0; i < IMAGES * SIDE * SIDE; i++)
+        pixel[i] = i % SIDE / 2 == i / SIDE / SIDE % 2 ? 255 : (unsigned char)(i / SIDE / SIDE);
+    for (int i = 0; i < IMAGES; i++) label[i] = (unsigned char)(i % 2);
+    label[1] = 0;
+    write_bytes("side-images", OF_IMAGES, sizeof OF_IMAGES, pixel, sizeof pixel);
+    write_bytes("bare", OF_IMAGES, sizeof OF_IMAGES, pixel, sizeof pixel);
+    write_bytes("side-labels", OF_LABELS, sizeof OF_LABELS, label, sizeof label);
+    program_assert_status(RUN("-q", "-M", "softmax", "-o", "side.model", "side-images"), 0);
+}
+
+/* Percent change with the fit: they are left out. */
+static void assert_begins(const char *text, const char *line, const char *end) {
+    const char *at = strstr(text, line);
+    if (!at || !strstr(at, end)) fail_msg("\"%s\" ... \"%s\" is not in: %s", line, end, text);
+}
+
+static void images_are_shown_with_what_they_are_taken_for(void **state) {
+    (void)state;
+    make_images();
+    struct program *p = RUN("predict", "--show", "side.model", "side-images");
+    program_assert_status(p, 0);
+    assert_begins(p->text[OUT], "@@                            @@\n@@                            @@\n  1: 0 (", "%), is 0");
+    assert_begins(p->text[OUT], "\n  1: 0 (", "%), is 0");
+    assert_begins(p->text[OUT], "x 2: 1 (", "%), is 0");
+    assert_begins(p->text[OUT], "\n19 of 20 right (95.00 %)\n", "");
+    for (const char *at = p->text[OUT]; *at; at = strchr(at, '\n') + 1) assert_in_range(strcspn(at, "\n"), 2, 80);
+    p = RUN("predict", "--show", "side.model", "bare", "-o", "shown");
+    program_assert_status(p, 0);
+    assert_string_equal(p->text[OUT], "");
+    p = program_run(NULL, (const char *const[]){"cat", "shown", NULL});
+    assert_begins(p->text[OUT], "\n1: 0 (", "%)  ");
+    assert_null(strstr(p->text[OUT], "right"));
+    assert_null(strstr(p->text[OUT], ", is"));
+}
+
+static void what_has_no_pixels_is_not_shown(void **state) {
+    (void)state;
+    make_model();
+    make_images();
+    const struct refusal list[] = {
+        {1,
+         "examples: the data are no images whose shape is known, which shmtrain help images has",
+         {"predict", "--show", "model", "examples"}},
+        {1, "the data are no images whose shape is known", {"predict", "--show", "side.model", "builtin:sparse:examples=9"}},
+        {2, "--show has probabilities of its own: leave out --scores", {"predict", "--show", "--scores", "side.model", "bare"}},
+        {2, "eval does not use --show", {"eval", "--show", "side.model", "side-images"}},
+    };
+    ASSERT_ALL_REFUSED(list);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         PROGRAM_TEST(one_line_in_is_one_line_out_while_the_pipe_stays_open),
@@ -198,6 +265,8 @@ int main(void) {
         PROGRAM_TEST(packed_lines_are_answered_like_a_packed_file),
         PROGRAM_TEST(a_tables_first_line_may_name_its_delimiter),
         PROGRAM_TEST(what_would_be_ignored_is_refused),
+        PROGRAM_TEST(images_are_shown_with_what_they_are_taken_for),
+        PROGRAM_TEST(what_has_no_pixels_is_not_shown),
     };
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);
 }

@@ -98,7 +98,7 @@ static void unknown_choices_are_refused_with_the_choices(void **state) {
         {2, "--spawn fork: expected one of processes|threads", {"--spawn", "fork"}},
         {2, "--schedule linear: expected one of auto|constant|inverse|", {"--schedule", "linear"}},
         {2, "unknown model \"transformer\": use one of logistic", {"-M", "transformer"}},
-        {2, "builtin:sparse, builtin:dense or builtin:line", {"builtin:wide"}},
+        {2, "builtin:sparse, builtin:dense, builtin:digits or builtin:line", {"builtin:wide"}},
         {2, "its keys are examples, valid, features, nonzeros", {"builtin:sparse:rows=3"}},
         {2, "examples must be a whole number", {"builtin:sparse:examples=x"}},
         {2, "the plain backend has one worker", {"--backend", "plain", "-w", "2"}},

@@ -173,7 +173,7 @@ static void the_others_go_on_without_who_is_left_out(void **state) {
     assert_true(o.examples <= (long long)EXAMPLES * 150);
 }
 
-static void a_quorum_goes_on_without_who_is_left_out(void **state) {
+static void a_quorum_continues_without_who_is_left_out(void **state) {
     (void)state;
     struct program *p = START("-w", "4", "--mode", "backup:3", "--on-death", "continue", "--json", "-e", "30", DATA);
     for (unsigned rank = 1; rank < 4; rank += 2) {
@@ -235,7 +235,7 @@ int main(void) {
         PROGRAM_TEST(every_example_is_counted_in_each_mode),
         PROGRAM_TEST(who_dies_too_often_ends_the_run_with_a_sentence),
         PROGRAM_TEST(the_others_go_on_without_who_is_left_out),
-        PROGRAM_TEST(a_quorum_goes_on_without_who_is_left_out),
+        PROGRAM_TEST(a_quorum_continues_without_who_is_left_out),
         PROGRAM_TEST(what_redo_means_where_the_others_go_on_is_said),
         PROGRAM_TEST(items_in_hand_are_skipped_where_that_is_asked_for),
     };

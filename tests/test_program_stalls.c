@@ -37,7 +37,7 @@ static void end_by_signal(struct program *p) {
     program_assert_status(p, 130);
 }
 
-static void a_stopped_worker_is_told_of_in_each_mode_and_the_run_goes_on_with_it(void **state) {
+static void a_stopped_worker_is_told_of_in_each_mode_and_the_run_continues_with_it(void **state) {
     const char *const modes[] = {"async", "sync", "ssp:2", "local"};
     (void)state;
     for (size_t m = 0; m < sizeof modes / sizeof *modes; m++) {
@@ -258,7 +258,7 @@ static void what_cannot_be_is_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        PROGRAM_TEST(a_stopped_worker_is_told_of_in_each_mode_and_the_run_goes_on_with_it),
+        PROGRAM_TEST(a_stopped_worker_is_told_of_in_each_mode_and_the_run_continues_with_it),
         PROGRAM_TEST(who_waits_for_it_is_counted_and_does_not_stand_still),
         PROGRAM_TEST(who_may_be_waiting_for_a_lock_of_it_does_not_stand_still),
         PROGRAM_TEST(a_long_item_is_told_from_a_stop_and_named),

@@ -125,8 +125,12 @@ static void what_no_backend_could_serve_is_refused_with_what_to_do(void **state)
     WITHOUT(batch, 0, "at least one example");
     WITHOUT(item, 0, "at least one example");
     WITHOUT(n_tables, 0, "shmtrain_store_table");
-    WITHOUT(n_tables, SHMT_MAX_TABLES + 1, "9 tables");
+    WITHOUT(n_tables, SHMT_MAX_TABLES + 1, "65 tables");
     WITHOUT(table[0].rows, 0, "no rows");
+    WITHOUT(tuning[0].role, 3, "has the role 3, which is none");
+    WITHOUT(tuning[0].role, SHMTRAIN_STATISTIC, "has a rate of 0");
+    WITHOUT(tuning[0].rate, -1, "has a rate of -1");
+    WITHOUT(tuning[0].decay, INFINITY, "has a decay of inf");
     WITHOUT(table[0].rows, (uint64_t)1 << 61, "too large");
     WITHOUT(policy.staleness, SHMT_STALENESS_INF, "aggregate");
 }
@@ -203,7 +207,7 @@ static void an_update_has_the_same_bits_for_any_cut(void **state) {
         for (uint64_t from = 0, to; from < flat.n; from = to) { /* also cuts inside lines, rows and the parts of L2 */
             to = shmt_min_u64(flat.n, from + 1 + shmt_below(shmt_hash64(seed, from, 0, 0), seed == 0 ? 1 : 200));
             shmt_flat_apply(&spec, &flat, w, NULL, grad + from, from, to,
-                            &(struct shmt_update){.rate = 0.5f, .scale = 1 / 64.0f, .l2 = spec.rule.l2});
+                            &(struct shmt_update){.rate = 0.5f, .clip_factor = 1, .scale = 1 / 64.0f, .l2 = spec.rule.l2});
         }
         assert_memory_equal(w, expected, flat.n * sizeof *w); /* the gaps between tables included: nobody writes there */
     }
@@ -218,9 +222,9 @@ static void no_gradient_is_a_gradient_of_zero(void **state) {
     shmt_flat_plan(&spec, &flat);
     for (uint64_t i = 0; i < flat.n; i++) w[i] = expected[i] = some(i, 0);
     shmt_flat_apply(&spec, &flat, expected, NULL, zero, 0, flat.n,
-                    &(struct shmt_update){.rate = 0.5f, .scale = 0.1f, .l2 = spec.rule.l2});
+                    &(struct shmt_update){.rate = 0.5f, .clip_factor = 1, .scale = 0.1f, .l2 = spec.rule.l2});
     shmt_flat_apply(&spec, &flat, w, NULL, NULL, 0, flat.n,
-                    &(struct shmt_update){.rate = 0.5f, .scale = 0.1f, .l2 = spec.rule.l2});
+                    &(struct shmt_update){.rate = 0.5f, .clip_factor = 1, .scale = 0.1f, .l2 = spec.rule.l2});
     assert_memory_equal(w, expected, flat.n * sizeof *w);
     assert_true(w[0] != some(0, 0) && w[flat.start[0] + 76] == some(76, 0)); /* L2 draws all rows but the bias */
 }
@@ -292,16 +296,16 @@ static int fake_turn(struct shmt_seat *seat) {
     of(seat)->pieces_left = 1;
     return --of(seat)->epochs_left > 0;
 }
-static const struct shmt_backend_ops FAKE = {.name = "fake",
-                                             .enter = fake_enter,
-                                             .leave = fake_leave,
-                                             .claim = fake_claim,
-                                             .bind = fake_bind,
-                                             .lend = fake_lend,
-                                             .report = fake_report,
-                                             .publish = fake_publish,
-                                             .meet = fake_meet,
-                                             .turn = fake_turn};
+static const struct shmt_seat_ops FAKE_SEAT = {.enter = fake_enter,
+                                               .leave = fake_leave,
+                                               .claim = fake_claim,
+                                               .bind = fake_bind,
+                                               .lend = fake_lend,
+                                               .report = fake_report,
+                                               .publish = fake_publish,
+                                               .meet = fake_meet,
+                                               .turn = fake_turn};
+static const struct shmt_backend FAKE = {.name = "fake", .seat = &FAKE_SEAT};
 
 static void enter(shmtrain_session *s, struct shmt_store *store, uint32_t pieces, uint32_t epochs) {
     struct shmt_error e = {0};

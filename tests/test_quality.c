@@ -6,7 +6,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "train/model_file.h"
+#include "files/model_file.h"
 
 static void write_model(const char *name, const char *features, const char *classes, const struct shmt_tensor *tensor) {
     const char *comma = strrchr(classes, ',');

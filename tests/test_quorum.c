@@ -71,7 +71,7 @@ static void the_others_go_on_without_a_late_one_whose_gradients_are_dropped(void
     for (size_t kind = 0; kind < N_KINDS; kind++) {
         struct game game = {.spec = spec_of(quorum(3, SHMT_LATE_DROP), 4, 3000, 16), .kind = KINDS[kind], .work = be_late};
         play_well(&game);
-        assert_true(load_relaxed(&OPS->counters(game.store, SLOW)->dropped) >= 16);
+        assert_true(load_relaxed(&BACKEND->store->counters(game.store, SLOW)->dropped) >= 16);
         assert_int_equal(SUM(&game, folded), 0);
         check_counts(&game);
         end(&game);
@@ -90,7 +90,7 @@ static void late_gradients_that_are_folded_all_get_in(void **state) {
             assert_int_equal(game.told->dropped, 0);
             /* It came on top of what the update has waited for: three others, of whom one may have had the short last item. */
             float row;
-            assert_int_equal(OPS->read(game.store, 0, load_relaxed(&game.told->first_late) - 1, 1, &row), 0);
+            assert_int_equal(BACKEND->store->read(game.store, 0, load_relaxed(&game.told->first_late) - 1, 1, &row), 0);
             assert_true(1 / row > 3 * 16);
             check_counts(&game);
             end(&game);
@@ -98,7 +98,7 @@ static void late_gradients_that_are_folded_all_get_in(void **state) {
             game.slow_rank = SLOW;
             game.slow_us = 3000;
             play_well(&game);
-            assert_true(load_relaxed(&OPS->counters(game.store, SLOW)->folded) >= 16);
+            assert_true(load_relaxed(&BACKEND->store->counters(game.store, SLOW)->folded) >= 16);
             assert_int_equal(SUM(&game, dropped), 0);
             check_counts(&game);
             end(&game);
@@ -108,7 +108,10 @@ static void late_gradients_that_are_folded_all_get_in(void **state) {
 /* Two threads of each worker have a seat each: a quorum of 3 of 4 workers is one of 6 of 8 seats. */
 static void a_quorum_is_of_workers_not_of_their_threads(void **state) {
     (void)state;
-    struct game game = {.spec = spec_of(quorum(3, SHMT_LATE_DROP), 8, 3000, 16), .work = add_ones, .slow_us = 500};
+    struct game game = {.spec = spec_of(quorum(3, SHMT_LATE_DROP), 8, 3000, 16),
+                        .kind = &SHMT_TEAM_PROCESSES,
+                        .work = add_ones,
+                        .slow_us = 500};
     game.spec.n_workers = 4;
     play_well(&game);
     check_counts(&game);
@@ -130,7 +133,7 @@ static void updates_that_nobody_can_have_decided_on_are_told_as_damage(void **st
         struct shmtrain_work w;
         shmtrain_session s;
         begin(&game);
-        assert_int_equal(shmt_session_enter(&s, OPS, game.store, &game.spec, 0, 0, &e), 0);
+        assert_int_equal(shmt_session_enter(&s, BACKEND, game.store, &game.spec, 0, 0, &e), 0);
         store_relaxed(&game.store->control->round, WORDS[i]);
         assert_int_equal(shmtrain_next(&s, &w), SHMTRAIN_E_USAGE);
         assert_non_null(strstr(shmtrain_session_message(&s), "the store is damaged"));
@@ -146,10 +149,10 @@ static void an_abort_ends_a_walk_over_updates_that_have_no_end(void **state) {
     (void)state;
     alarm(120);
     begin(&game);
-    assert_int_equal(shmt_session_enter(&s, OPS, game.store, &game.spec, 0, 0, &e), 0);
+    assert_int_equal(shmt_session_enter(&s, BACKEND, game.store, &game.spec, 0, 0, &e), 0);
     for (uint32_t i = 0; i < game.store->layout.n_slices; i++) /* seat 1 is at all of them, and does not go on */
         store_relaxed(&game.store->slice[i].word, 2);
-    store_relaxed(OPS->abort_word(game.store), 1);
+    store_relaxed(BACKEND->store->abort_word(game.store), 1);
     assert_int_equal(shmt_shm_apply_share(shmt_shm_seat_of(s.seat), UINT64_C(1) << 47), SHMTRAIN_E_STOPPED);
     shmt_session_leave(&s);
     end(&game);
@@ -164,5 +167,5 @@ int main(void) {
         cmocka_unit_test(updates_that_nobody_can_have_decided_on_are_told_as_damage),
         cmocka_unit_test(an_abort_ends_a_walk_over_updates_that_have_no_end),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, sleep_until_woken, NULL);
 }

@@ -1,4 +1,4 @@
-/* Tests of ranges inside a segment: addresses, populating, punching, and layouts. */
+/* Tests of ranges inside a segment: addresses, populating, and layouts. */
 #include "segment_help.h"
 
 #include "base/line.h"
@@ -9,21 +9,9 @@
 
 /* What the test makes the system refuse (an errno; 0: nothing), and how often it was asked. */
 static struct {
-    int madvise, punch;
-    int madvise_calls, punch_calls;
+    int madvise;
+    int madvise_calls;
 } sys;
-
-int __real_fallocate(int fd, int mode, off_t off, off_t bytes);
-int __wrap_fallocate(int fd, int mode, off_t off, off_t bytes);
-int __wrap_fallocate(int fd, int mode, off_t off, off_t bytes) {
-    sys.punch_calls++;
-    if (sys.punch) {
-        errno = sys.punch;
-        if (sys.punch == EINTR) sys.punch = 0;
-        return -1;
-    }
-    return __real_fallocate(fd, mode, off, bytes);
-}
 
 int __real_madvise(void *at, size_t bytes, int advice);
 int __wrap_madvise(void *at, size_t bytes, int advice);
@@ -118,49 +106,6 @@ static void populating_what_is_not_inside_or_refused_is_harmless(void **state) {
     shmt_segment_populate(&segment, 0, 1, 1);
 }
 
-static void punching_gives_pages_back_and_zeroes_exactly_the_range(void **state) {
-    (void)state;
-    for (int refused = 0; refused <= 1; refused++) {
-        struct shmt_segment segment = make(MIB);
-        unsigned char *contents = shmt_segment_at(&segment, 0, MIB);
-        memset(contents, 9, MIB);
-        const uint64_t before = placed_bytes(&segment);
-        sys.punch = refused ? EOPNOTSUPP : 0;
-        shmt_segment_punch(&segment, 1000, 512 * KIB);
-        const uint64_t freed = before - placed_bytes(&segment);
-        if (refused) {
-            assert_int_equal(freed, 0);
-        } else {
-            assert_true(freed >= 512 * KIB - 2 * PAGE);
-        }
-        for (uint64_t i = 0; i < MIB; i++) assert_int_equal(contents[i], i >= 1000 && i < 1000 + 512 * KIB ? 0 : 9);
-        shmt_segment_punch(&segment, MIB, UINT64_MAX);
-        shmt_segment_punch(&segment, 0, 0);
-        assert_int_equal(contents[0], 9);
-        shmt_segment_detach(&segment);
-    }
-}
-
-static void an_interrupted_punch_is_repeated(void **state) {
-    (void)state;
-    struct shmt_segment segment = make(MIB);
-    const uint64_t before = placed_bytes(&segment);
-    sys.punch = EINTR;
-    shmt_segment_punch(&segment, 0, MIB);
-    assert_int_equal(sys.punch_calls, 2);
-    assert_true(before - placed_bytes(&segment) >= MIB - PAGE);
-    shmt_segment_detach(&segment);
-}
-
-static void a_punched_segment_can_still_be_attached(void **state) {
-    (void)state;
-    struct shmt_segment segment = make(MIB), other;
-    shmt_segment_punch(&segment, 0, MIB);
-    assert_int_equal(shmt_segment_attach(segment.fd, FINGERPRINT, 0, &other, NULL), 0);
-    shmt_segment_detach(&other);
-    shmt_segment_detach(&segment);
-}
-
 /* ---- layouts ---- */
 
 static void pieces_of_a_layout_are_aligned_and_do_not_overlap(void **state) {
@@ -193,22 +138,6 @@ static void pieces_that_are_bound_begin_at_pages_of_the_mapping(void **state) {
     }
 }
 
-static void what_is_left_of_pages_at_the_ends_of_a_hole_is_cleared(void **state) {
-    (void)state;
-    struct shmt_segment segment = make(MIB);
-    unsigned char *contents = shmt_segment_at(&segment, 0, MIB);
-    segment.page_bytes = 64 * KIB; /* as if its pages were larger */
-    memset(contents, 9, MIB);
-    shmt_segment_punch(&segment, 1000, 200 * KIB); /* holds 2 whole pages */
-    assert_int_equal(sys.punch_calls, 1);
-    for (uint64_t i = 0; i < MIB; i++) assert_int_equal(contents[i], i >= 1000 && i < 1000 + 200 * KIB ? 0 : 9);
-    memset(contents, 9, MIB);
-    shmt_segment_punch(&segment, 100, 5000); /* holds none */
-    assert_int_equal(sys.punch_calls, 1);
-    for (uint64_t i = 0; i < MIB; i++) assert_int_equal(contents[i], i >= 100 && i < 5100 ? 0 : 9);
-    shmt_segment_detach(&segment);
-}
-
 static void a_layout_that_overflows_says_so_for_good(void **state) {
     (void)state;
     const struct {
@@ -232,11 +161,7 @@ int main(void) {
         FRESH(populating_enters_the_range_and_changes_no_content),
         FRESH(without_the_kernels_help_pages_are_populated_by_touching),
         FRESH(populating_what_is_not_inside_or_refused_is_harmless),
-        FRESH(punching_gives_pages_back_and_zeroes_exactly_the_range),
-        FRESH(what_is_left_of_pages_at_the_ends_of_a_hole_is_cleared),
-        FRESH(an_interrupted_punch_is_repeated),
         FRESH(pieces_that_are_bound_begin_at_pages_of_the_mapping),
-        FRESH(a_punched_segment_can_still_be_attached),
         FRESH(pieces_of_a_layout_are_aligned_and_do_not_overlap),
         FRESH(a_layout_that_overflows_says_so_for_good),
     };

@@ -16,7 +16,7 @@ static void damped_merges_lose_nothing_of_what_has_no_curvature(void **state) {
     (void)state;
     for (size_t s = 0; s < 3; s++)
         for (size_t n = 0; n < 4; n++) {
-            const enum shmt_team_kind team = (s + n) % 2 ? SHMT_TEAM_PROCESSES : SHMT_TEAM_THREADS;
+            const struct shmt_team_kind *team = (s + n) % 2 ? &SHMT_TEAM_PROCESSES : &SHMT_TEAM_THREADS;
             count_ones(WORKER(SHMT_WRITE_RACY, STALENESS[s], 1, SHMT_MERGE_DAMPED), SEATS[n], team);
             count_ones(NODE(SHMT_WRITE_ATOMIC, STALENESS[s], 1, SHMT_MERGE_DAMPED), SEATS[n], team);
             count_ones(NODE(SHMT_WRITE_LOCKED, STALENESS[s], 2, SHMT_MERGE_DAMPED), SEATS[n], team);
@@ -40,7 +40,7 @@ static void begin_tiers(struct run *run, const struct kase *k, float (*heat_of)(
     spec.item = ITEM;
     spec.l2_rows[0] = ROWS - 1;
     begin(run, k, spec);
-    float *const h = k->ops->curvature(run->store);
+    float *const h = shmt_array_at(k->backend, run->store, SHMT_ARRAY_CURVATURE);
     for (uint64_t i = 0; i < ROWS - 1; i++) h[i] = heat_of(i);
     h[ROWS - 1] = 1e-6f;
 }
@@ -53,14 +53,14 @@ static float hottest_of(const float *h) {
 
 static void check_tiers(float (*heat_of)(uint64_t row)) {
     static uint8_t tier_of[ROWS / 16 + 64];
-    const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_DAMPED), 2, SHMT_TEAM_THREADS);
+    const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_DAMPED), 2, &SHMT_TEAM_THREADS);
     static const uint64_t LINES[] = {65, 512};
     struct shmt_seat *seat;
     struct shmt_error e;
     struct run run;
     float least[3] = {INFINITY, INFINITY, INFINITY}, most[3] = {0, 0, 0};
     begin_tiers(&run, &k, heat_of);
-    assert_int_equal(k.ops->enter(run.store, 0, 0, &seat, &e), 0);
+    assert_int_equal(k.backend->seat->enter(run.store, 0, 0, &seat, &e), 0);
     const struct shmt_shm_merging *m = shmt_shm_seat_of(seat)->merging;
     const uint64_t lines = run.store->layout.flat.n / 16, bias = (ROWS - 1) / 16;
     memset(tier_of, 0, sizeof tier_of);
@@ -82,7 +82,7 @@ static void check_tiers(float (*heat_of)(uint64_t row)) {
     }
     for (uint64_t line = 0; line < lines; line++) assert_int_equal(tier_of[line], 1);
     assert_true(least[0] >= most[1] && least[1] >= most[2]);
-    k.ops->leave(seat);
+    k.backend->seat->leave(seat);
     end(&run);
 }
 
@@ -93,7 +93,7 @@ static void every_line_is_in_one_tier_and_the_hottest_in_the_first(void **state)
 }
 
 static void tiers_are_due_when_they_should_and_seats_at_different_turns(void **state) {
-    const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_DAMPED), 2, SHMT_TEAM_THREADS);
+    const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_DAMPED), 2, &SHMT_TEAM_THREADS);
     struct shmt_error e;
     struct run run;
     uint64_t turns[2][SHMT_SHM_TIERS][64], n[2][SHMT_SHM_TIERS] = {{0}};
@@ -102,12 +102,12 @@ static void tiers_are_due_when_they_should_and_seats_at_different_turns(void **s
     assert_int_equal(shmt_replicas_merge_all_every(&run.spec), 16);
     for (uint32_t rank = 0; rank < 2; rank++) {
         struct shmt_seat *seat;
-        assert_int_equal(k.ops->enter(run.store, rank, 0, &seat, &e), 0);
+        assert_int_equal(k.backend->seat->enter(run.store, rank, 0, &seat, &e), 0);
         struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
         for (p->merging->turns = 0; p->merging->turns < 64; p->merging->turns++)
             for (uint32_t t = 0; t < SHMT_SHM_TIERS; t++)
                 if (shmt_shm_tier_is_due(p, t)) turns[rank][t][n[rank][t]++] = p->merging->turns;
-        k.ops->leave(seat);
+        k.backend->seat->leave(seat);
         assert_true(n[rank][0] == 64 && n[rank][1] == 16 && n[rank][2] == 4);
     }
     for (uint64_t i = 0; i < 16; i++) assert_true(turns[0][1][i] != turns[1][1][i]);
@@ -117,7 +117,7 @@ static void tiers_are_due_when_they_should_and_seats_at_different_turns(void **s
 
 /* Seats with one replica take turns, and count its turns, not their own. */
 static void check_shared_tiers(uint32_t sharers) {
-    const struct kase k = case_of(NODE(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_DAMPED), sharers, SHMT_TEAM_THREADS);
+    const struct kase k = case_of(NODE(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_DAMPED), sharers, &SHMT_TEAM_THREADS);
     struct shmt_error e;
     struct run run;
     uint64_t n[SHMT_SHM_TIERS] = {0};
@@ -125,14 +125,14 @@ static void check_shared_tiers(uint32_t sharers) {
     const uint64_t every = shmt_replicas_merge_all_every(&run.spec);
     for (uint32_t rank = 0; rank < sharers; rank++) {
         struct shmt_seat *seat;
-        assert_int_equal(k.ops->enter(run.store, rank, 0, &seat, &e), 0);
-        struct shmt_shm_merging *m = shmt_shm_seat_of(seat)->merging;
+        assert_int_equal(k.backend->seat->enter(run.store, rank, 0, &seat, &e), 0);
+        struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+        const struct shmt_shm_merging *m = p->merging;
         assert_int_equal(m->n_sharers, sharers);
-        for (m->clocks = 1; m->clocks <= 64; m->clocks++)
+        for (p->done = 1; p->done <= 64; p->done++)
             for (uint32_t t = 0; t < SHMT_SHM_TIERS; t++)
-                if (shmt_replicas_turn(&run.spec.policy, m->clocks, m->index, m->n_sharers))
-                    n[t] += shmt_shm_tier_is_due(shmt_shm_seat_of(seat), t);
-        k.ops->leave(seat);
+                if (shmt_replicas_turn(&run.spec.policy, p->done, m->index, m->n_sharers)) n[t] += shmt_shm_tier_is_due(p, t);
+        k.backend->seat->leave(seat);
     }
     assert_int_equal(n[0], 64);
     assert_int_equal(n[1], 64 / (every / 4));
@@ -184,7 +184,7 @@ static int note_and_add_ones(struct run *run, shmtrain_session *s) {
 
 /* By that number it is told how old the parameters are that a worker sees. */
 static void others_are_seen_when_the_last_tier_is_merged(void **state) {
-    const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_DAMPED), 2, SHMT_TEAM_THREADS);
+    const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_DAMPED), 2, &SHMT_TEAM_THREADS);
     struct run run;
     (void)state;
     begin_tiers(&run, &k, scattered);
@@ -231,7 +231,7 @@ static void begin_bent(struct run *run, const struct kase *k, uint32_t hot, int 
     struct shmt_spec spec = spec_of_items(k, ITEMS, ROWS);
     spec.hot_floats = hot;
     begin(run, k, spec);
-    float *const h = k->ops->curvature(run->store); /* of what replicas hold, without the gap */
+    float *const h = shmt_array_at(k->backend, run->store, SHMT_ARRAY_CURVATURE); /* of what replicas hold, without the gap */
     for (uint32_t row = 0; row < ROWS; row++) {
         if (hot == 0 || row < hot)
             h[row] = is_bent(where, row) ? 1e6f : 0;
@@ -260,7 +260,7 @@ static void what_is_bent_is_merged_as_a_mean_and_the_rest_as_a_sum_behind_the_ga
     (void)state;
     for (int i = 0; i < 2 * 2 * WHERE; i++) {
         const struct kase k =
-            case_of(WORKER(WRITES[i % 2], INF, 1000, SHMT_MERGE_DAMPED), 2, i % 2 ? SHMT_TEAM_PROCESSES : SHMT_TEAM_THREADS);
+            case_of(WORKER(WRITES[i % 2], INF, 1000, SHMT_MERGE_DAMPED), 2, i % 2 ? &SHMT_TEAM_PROCESSES : &SHMT_TEAM_THREADS);
         struct run run;
         begin_bent(&run, &k, HOTS[i / 2 % 2], i / 4);
         run.epoch_end = check_copies;
@@ -268,7 +268,7 @@ static void what_is_bent_is_merged_as_a_mean_and_the_rest_as_a_sum_behind_the_ga
         for (uint32_t r = 0; r < PUSHED; r++) {
             const double expected = is_bent(i / 4, ROW[r]) ? 4 : 8;
             float got;
-            assert_int_equal(k.ops->read(run.store, 0, ROW[r], 1, &got), 0);
+            assert_int_equal(k.backend->store->read(run.store, 0, ROW[r], 1, &got), 0);
             /* the share of a mean is one half to seven digits */
             if (!(fabs((double)got - expected) < 1e-5))
                 fail_msg("case %d: row %u is %g, not %g", i, ROW[r], (double)got, expected);
@@ -278,7 +278,7 @@ static void what_is_bent_is_merged_as_a_mean_and_the_rest_as_a_sum_behind_the_ga
 }
 
 static void the_first_tier_is_of_the_bent_lines_behind_the_gap(void **state) {
-    const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_DAMPED), 2, SHMT_TEAM_THREADS);
+    const struct kase k = case_of(WORKER(SHMT_WRITE_RACY, INF, 1, SHMT_MERGE_DAMPED), 2, &SHMT_TEAM_THREADS);
     struct shmt_seat *seat;
     struct shmt_error e;
     struct run run;
@@ -287,12 +287,12 @@ static void the_first_tier_is_of_the_bent_lines_behind_the_gap(void **state) {
     begin_bent(&run, &k, HOT, IN_THE_TAIL);
     const uint64_t tail = ROWS - TAIL;
     assert_true(tail % 16 == 0 && tail / 16 < 64); /* whole lines, and the first tier has room for them */
-    assert_int_equal(k.ops->enter(run.store, 0, 0, &seat, &e), 0);
+    assert_int_equal(k.backend->seat->enter(run.store, 0, 0, &seat, &e), 0);
     const struct shmt_shm_tier *tier = shmt_shm_seat_of(seat)->merging->tier;
     assert_true(tier->n > 0 && tier->run[0].from == HOT && tier->run[tier->n - 1].to == HOT + tail);
     for (uint64_t i = 0; i < tier->n; i++) floats += tier->run[i].to - tier->run[i].from;
     assert_int_equal(floats, tail);
-    k.ops->leave(seat);
+    k.backend->seat->leave(seat);
     end(&run);
 }
 

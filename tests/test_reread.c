@@ -23,12 +23,13 @@ static struct {
 
 #define LARGE ((size_t)2 << 20)
 
-void *__real_mremap(void *at, size_t old, size_t bytes, int flags);
-void *__wrap_mremap(void *at, size_t old, size_t bytes, int flags);
-void *__wrap_mremap(void *at, size_t old, size_t bytes, int flags) {
+/* `place` is given with MREMAP_FIXED alone. */
+void *__real_mremap(void *at, size_t old, size_t bytes, int flags, void *place);
+void *__wrap_mremap(void *at, size_t old, size_t bytes, int flags, void *place);
+void *__wrap_mremap(void *at, size_t old, size_t bytes, int flags, void *place) {
     if (!sys.growing_fails) {
         sys.mapped += bytes - old;
-        return __real_mremap(at, old, bytes, flags);
+        return __real_mremap(at, old, bytes, flags, place);
     }
     sys.failures++;
     errno = ENOMEM;
@@ -38,6 +39,7 @@ void *__wrap_mremap(void *at, size_t old, size_t bytes, int flags) {
 void *__real_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t off);
 void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t off);
 void *__wrap_mmap(void *at, size_t bytes, int protection, int flags, int fd, off_t off) {
+    if (protection == PROT_NONE) return __real_mmap(at, bytes, protection, flags, fd, off); /* a place, no memory */
     const size_t least = ROWS * EACH * sizeof(float); /* what is kept while counting begins with less */
     if ((flags & MAP_PRIVATE) && bytes >= LARGE && !sys.private_mappings_to_go) sys.mapped += bytes;
     if (!(flags & MAP_PRIVATE) || bytes < least || atomic_exchange(&sys.private_mappings_to_go, 0) == 0)

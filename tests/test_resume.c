@@ -56,9 +56,9 @@ struct game {
 /* Seat 0, in the place of the application. */
 static void look(struct game *game) {
     struct shmt_snapshot snap;
-    if (game->run.k->ops->snapshot(game->run.store, &snap) != 1) return;
+    if (game->run.k->backend->store->snapshot(game->run.store, &snap) != 1) return;
     if (game->keeps) keep(&game->list, &snap);
-    game->run.k->ops->release(game->run.store);
+    game->run.k->backend->store->release_snapshot(game->run.store);
 }
 
 /* The first lives end by SIGALRM, wherever they are by then. */
@@ -99,12 +99,12 @@ struct given {
 static int note_tally(shmtrain_session *s, void *arg, uint32_t epoch) {
     struct given *given = ((const struct run *)arg)->board;
     if (s->seat->rank > 0 || given->epochs_done > epoch) return 0;
-    if (s->ops->tally(s->seat, &given->tally[epoch]) != 0) return SHMTRAIN_E_MEMORY;
+    if (s->backend->seat->tally(s->seat, &given->tally[epoch]) != 0) return SHMTRAIN_E_MEMORY;
     given->epochs_done = epoch + 1;
     return 0;
 }
 
-static struct kase sync_with(uint32_t n_seats, enum shmt_team_kind kind) {
+static struct kase sync_with(uint32_t n_seats, const struct shmt_team_kind *kind) {
     return (struct kase){shmt_backend_at(0), {.write = SHMT_WRITE_AGGREGATE}, n_seats, kind};
 }
 
@@ -128,12 +128,13 @@ struct outcome {
 };
 
 static void take_outcome(const struct run *run, struct outcome *out) {
-    const struct shmt_backend_ops *ops = run->k->ops;
+    const struct shmt_backend *backend = run->k->backend;
     const struct shmt_tally *tally = ((const struct given *)run->board)->tally;
     memset(out, 0, sizeof *out);
-    memcpy(out->floats, ops->weight(run->store, 0), ROWS * sizeof(float));
-    for (uint32_t i = 0; ops->state(run->store, 0, i); i++)
-        memcpy(out->floats + (1 + i) * ROWS, ops->state(run->store, 0, i), ROWS * sizeof(float));
+    memcpy(out->floats, shmt_array_at(backend, run->store, SHMT_ARRAY_WEIGHT), ROWS * sizeof(float));
+    for (uint32_t i = 0; backend->store->array(run->store, SHMT_ARRAY_STATE, 0, i).at; i++)
+        memcpy(out->floats + (1 + i) * ROWS, backend->store->array(run->store, SHMT_ARRAY_STATE, 0, i).at,
+               ROWS * sizeof(float));
     for (uint32_t epoch = run->spec.first_epoch; epoch < EPOCHS; epoch++) {
         out->loss[epoch] = tally[epoch].loss;
         out->examples[epoch] = tally[epoch].examples;
@@ -153,7 +154,7 @@ static void play(struct game *game, struct outcome *out) {
     end(&game->run);
 }
 
-static void play_rule(uint32_t n_seats, enum shmt_team_kind kind, uint32_t rule, uint64_t every, struct outcome *out) {
+static void play_rule(uint32_t n_seats, const struct shmt_team_kind *kind, uint32_t rule, uint64_t every, struct outcome *out) {
     const struct kase k = sync_with(n_seats, kind);
     struct game game = {0};
     begin(&game.run, &k, spec_for(&k, rule, every));
@@ -168,10 +169,10 @@ static void pauses_change_no_bit(void **state) {
     static const uint32_t SEATS[] = {1, 2, 3, 8};
     (void)state;
     for (uint32_t rule = 0; rule < SHMT_N_RULES; rule++) {
-        play_rule(1, SHMT_TEAM_THREADS, rule, 0, &plain);
+        play_rule(1, &SHMT_TEAM_THREADS, rule, 0, &plain);
         assert_true(plain.loss[EPOCHS - 1] < plain.loss[0]); /* it learns */
         for (uint32_t i = 0; i < 8; i++) {
-            play_rule(SEATS[i % 4], i < 4 ? SHMT_TEAM_THREADS : SHMT_TEAM_PROCESSES, rule, 1 + i % 3, &other);
+            play_rule(SEATS[i % 4], i < 4 ? &SHMT_TEAM_THREADS : &SHMT_TEAM_PROCESSES, rule, 1 + i % 3, &other);
             assert_same(&plain, &other, 0);
         }
     }
@@ -181,9 +182,9 @@ static void deaths_in_pauses_change_no_bit(void **state) {
     (void)state;
     if (WATCHES_RACES) SKIP("ThreadSanitizer sees nothing of other processes");
     for (uint32_t rule = 0; rule < SHMT_N_RULES; rule++) {
-        play_rule(1, SHMT_TEAM_THREADS, rule, 0, &plain);
+        play_rule(1, &SHMT_TEAM_THREADS, rule, 0, &plain);
         for (uint32_t n = 1; n <= 4; n++) {
-            const struct kase k = sync_with(n, SHMT_TEAM_PROCESSES);
+            const struct kase k = sync_with(n, &SHMT_TEAM_PROCESSES);
             struct game game = {.dies = true};
             struct shmt_spec spec = spec_for(&k, rule, 1);
             spec.may_die = true;
@@ -198,14 +199,14 @@ static void whichever_snapshot_a_run_begins_with_it_ends_with_the_same_bits(void
     static const uint32_t SEATS[] = {1, 4, 2, 7};
     (void)state;
     for (uint32_t rule = 0; rule < SHMT_N_RULES; rule++) {
-        const struct kase k = sync_with(1 + rule % 3, SHMT_TEAM_THREADS);
+        const struct kase k = sync_with(1 + rule % 3, &SHMT_TEAM_THREADS);
         struct game game = {.keeps = true};
-        play_rule(1, SHMT_TEAM_THREADS, rule, 0, &plain);
+        play_rule(1, &SHMT_TEAM_THREADS, rule, 0, &plain);
         begin(&game.run, &k, spec_for(&k, rule, 1));
         play(&game, &other);
         assert_int_equal(game.list.n, EPOCHS * ((N + 31) / 32) - 1); /* one behind each step but the last */
         for (uint32_t i = 0; i < game.list.n; i++) {
-            const struct kase now = sync_with(SEATS[i % 4], i % 8 < 4 ? SHMT_TEAM_PROCESSES : SHMT_TEAM_THREADS);
+            const struct kase now = sync_with(SEATS[i % 4], i % 8 < 4 ? &SHMT_TEAM_PROCESSES : &SHMT_TEAM_THREADS);
             struct game rest = {0};
             begin_from(&rest.run, &now, spec_for(&now, rule, i % 2), &game.list.kept[i]); /* it may pause, too */
             play(&rest, &other);

@@ -116,11 +116,11 @@ static void a_trace_books_each_update_under_its_own_step(void **state) {
     game.spec.trace_events = EVENTS;
     begin(&game);
     for (uint32_t rank = 0; rank < 2; rank++)
-        assert_int_equal(shmt_session_enter(&s[rank], OPS, game.store, &game.spec, rank, 0, &e), 0);
+        assert_int_equal(shmt_session_enter(&s[rank], BACKEND, game.store, &game.spec, rank, 0, &e), 0);
     for (int i = 0; i < 2; i++) next_and_push(&game, &s[0]);
     for (int i = 0; i < 2; i++) next_and_push(&game, &s[1]);
     next_and_push(&game, &s[0]);
-    const uint32_t n = shmt_ring_read(OPS->ring(game.store, 0), EVENTS, 0, event, &lost, &open);
+    const uint32_t n = shmt_ring_read(BACKEND->store->ring(game.store, 0), EVENTS, 0, event, &lost, &open);
     for (uint32_t i = 0; i < n; i++)
         if (event[i].kind == SHMT_EVENT_UPDATE && event[i].step % 2 == 0 && event[i].step < 6) under[event[i].step / 2]++;
     assert_true(under[0] == 1 && under[1] == 1 && under[2] == 0); /* an update is of two steps */
@@ -137,12 +137,13 @@ static void the_rate_follows_how_much_of_the_epoch_is_done(void **state) {
     enum { N = 3200, ITEM = 16, SEATS = 4 };
     (void)state;
     for (size_t i = 0; i < sizeof POLICIES / sizeof *POLICIES; i++) {
-        struct game game = {.spec = spec_of(POLICIES[i], SEATS, N, ITEM), .work = add_ones, .jitter_us = 50};
+        struct game game = {
+            .spec = spec_of(POLICIES[i], SEATS, N, ITEM), .kind = &SHMT_TEAM_PROCESSES, .work = add_ones, .jitter_us = 50};
         float row[EPOCHS * N];
         uint32_t moved = 0;
         game.spec.rate = (struct shmt_rate){.base = 1, .kind = SHMT_RATE_STEP, .every = 0.5, .factor = 0};
         play_well(&game);
-        assert_int_equal(OPS->read(game.store, 0, 0, EPOCHS * N, row), 0);
+        assert_int_equal(BACKEND->store->read(game.store, 0, 0, EPOCHS * N, row), 0);
         for (uint32_t k = 0; k < EPOCHS * N; k++) {
             if (k >= N) assert_true(row[k] == 0);
             moved += row[k] != 0;
@@ -163,7 +164,7 @@ static int stop_after_four(struct game *game, shmtrain_session *s) {
     while ((rc = shmtrain_next(s, &w)) == 1) {
         if ((rc = shmtrain_order(s, &w, order)) < 0 || (rc = push_ones(game, s, &w, order)) < 0) return rc;
         if ((rc = shmtrain_clock(s, &fate)) < 0 || (rc = note_fate(game, &w, order, &fate)) < 0) return rc;
-        if (++items == 4) OPS->stop(game->store);
+        if (++items == 4) store_relaxed(BACKEND->store->stop_word(game->store), 1);
     }
     return rc;
 }
@@ -227,7 +228,7 @@ static int die(struct game *game, shmtrain_session *s) {
 static void a_worker_that_dies_ends_all(void **state) {
     (void)state;
     for (size_t i = 0; i < N_SOME; i++) {
-        struct game game = {.spec = spec_of(SOME[i], 4, 3000, 16), .kind = SHMT_TEAM_PROCESSES, .work = die};
+        struct game game = {.spec = spec_of(SOME[i], 4, 3000, 16), .kind = &SHMT_TEAM_PROCESSES, .work = die};
         struct shmt_error e = {0};
         game.spec.epochs = 1000;
         begin(&game);
@@ -266,21 +267,21 @@ static int follow_a_formula(struct game *game, shmtrain_session *s) {
 typedef float outcome[3][ONE_ROWS]; /* weights, and planes of state */
 
 /* By one seat of a backend. */
-static void train_alone(const struct shmt_backend_ops *ops, struct shmt_spec spec, outcome out) {
+static void train_alone(const struct shmt_backend *backend, struct shmt_spec spec, outcome out) {
     struct game game = {.spec = spec};
     struct shmt_error e = {0};
     shmtrain_session s;
     memset(out, 0, sizeof(outcome));
-    assert_int_equal(ops->create(&spec, NULL, &game.store, &e), 0);
+    assert_int_equal(backend->create(&spec, NULL, &game.store, &e), 0);
     for (uint32_t row = 0; row < ONE_ROWS; row++) out[0][row] = 0.01f * (float)(row % 5);
-    assert_int_equal(ops->write(game.store, 0, 0, ONE_ROWS, out[0]), 0);
-    assert_int_equal(shmt_session_enter(&s, ops, game.store, &spec, 0, 0, &e), 0);
+    assert_int_equal(backend->store->write(game.store, 0, 0, ONE_ROWS, out[0]), 0);
+    assert_int_equal(shmt_session_enter(&s, backend, game.store, &spec, 0, 0, &e), 0);
     assert_int_equal(follow_a_formula(&game, &s), 0);
     shmt_session_leave(&s);
-    assert_int_equal(ops->read(game.store, 0, 0, ONE_ROWS, out[0]), 0);
+    assert_int_equal(backend->store->read(game.store, 0, 0, ONE_ROWS, out[0]), 0);
     for (uint32_t plane = 0; plane < shmt_rule_planes(&spec.rule, false); plane++)
-        memcpy(out[1 + plane], ops->state(game.store, 0, plane), sizeof out[0]);
-    ops->destroy(game.store);
+        memcpy(out[1 + plane], backend->store->array(game.store, SHMT_ARRAY_STATE, 0, plane).at, sizeof out[0]);
+    backend->store->destroy(game.store);
 }
 
 /* Its updates are those of batches as large as its items: the plain backend makes them one after the other. */
@@ -288,7 +289,7 @@ static void one_worker_with_staleness_makes_the_updates_of_a_plain_loop(void **s
     static outcome expected, got;
     (void)state;
     for (uint32_t kind = 0; kind < SHMT_N_RULES; kind++)
-        for (int regularised = 0; regularised < 2; regularised++) {
+        for (int regularised = 0; regularised < 2 && !shmt_rule_needs_norms(kind); regularised++) {
             struct shmt_spec spec = spec_of(stale(0), 1, ONE_N, 32);
             spec.order.shuffle = false;
             spec.steps_before = 3;
@@ -325,5 +326,5 @@ int main(void) {
         cmocka_unit_test(a_worker_that_dies_ends_all),
         cmocka_unit_test(one_worker_with_staleness_makes_the_updates_of_a_plain_loop),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, sleep_until_woken, NULL);
 }

@@ -18,7 +18,7 @@ static void workers_are_called_by_the_numbers_that_they_have(void **state) {
     (void)state;
     shmt_team_body *const bodies[] = {die_second_by_kill, exit_second_with_3, exit_second_with_0};
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
-        struct shmt_team_spec spec = spec_of(SHMT_TEAM_PROCESSES, 3, bodies[i]);
+        struct shmt_team_spec spec = spec_of(&SHMT_TEAM_PROCESSES, 3, bodies[i]);
         struct shmt_error e = {0};
         store_relaxed(&shared->abort, 0);
         spec.number = number;
@@ -40,7 +40,7 @@ static void lack_of_memory_is_named_when_the_kernel_counted_it(void **state) {
 static void who_does_not_leave_is_killed_after_the_grace(void **state) {
     (void)state;
     for (uint32_t grace_ms = 0; grace_ms <= 50; grace_ms += 50) {
-        struct shmt_team_spec spec = spec_of(SHMT_TEAM_PROCESSES, 3, hang_but_second);
+        struct shmt_team_spec spec = spec_of(&SHMT_TEAM_PROCESSES, 3, hang_but_second);
         struct shmt_error e = {0};
         spec.grace_ms = grace_ms;
         spec.abort = NULL;
@@ -52,7 +52,7 @@ static void who_does_not_leave_is_killed_after_the_grace(void **state) {
 static void workers_that_are_stopped_and_continued_go_on(void **state) {
     (void)state;
     struct shmt_team *team;
-    start(SHMT_TEAM_PROCESSES, 2, wait_for_go, &team);
+    start(&SHMT_TEAM_PROCESSES, 2, wait_for_go, &team);
     const pid_t pids[] = {shmt_team_pid(team, 0), shmt_team_pid(team, 1), shmt_team_pid(team, SHMT_TEAM_SUPERVISOR)};
     for (int i = 0; i < 3; i++) assert_int_equal(kill(pids[i], SIGTSTP), 0);
     sleep_ms(50);
@@ -66,7 +66,7 @@ static void killing_a_team_ends_it_at_once(void **state) {
     (void)state;
     struct shmt_team *team;
     struct shmt_error e = {0};
-    start(SHMT_TEAM_PROCESSES, 3, hang, &team);
+    start(&SHMT_TEAM_PROCESSES, 3, hang, &team);
     shmt_team_kill(team);
     shmt_team_kill(team);
     assert_int_equal(shmt_team_finish(team, &e), SHMTRAIN_E_STOPPED);
@@ -89,7 +89,7 @@ static void one_worker_is_killed_by_its_pidfd_and_nobody_else(void **state) {
         store_relaxed(&shared->abort, 0);
         store_relaxed(&shared->by_pidfd, 0);
         for (uint32_t rank = 0; rank < 3; rank++) store_relaxed(&shared->entered[rank], 0);
-        start(SHMT_TEAM_PROCESSES, 3, wait_for_abort, &team);
+        start(&SHMT_TEAM_PROCESSES, 3, wait_for_abort, &team);
         shmt_team_kill_worker(team, 1, shmt_team_pid(team, 2));
         shmt_team_kill_worker(team, 1, 0);
         shmt_team_kill_worker(team, 3, shmt_team_pid(team, 2));
@@ -110,7 +110,7 @@ static void killing_a_team_that_has_ended_changes_nothing(void **state) {
     (void)state;
     for (int kind = 0; kind < 2; kind++) {
         struct shmt_team *team;
-        start((enum shmt_team_kind)kind, 2, enter, &team);
+        start(KINDS[kind], 2, enter, &team);
         struct pollfd polled = {.fd = shmt_team_fd(team), .events = POLLIN};
         while (!shmt_team_step(team)) poll(&polled, 1, -1);
         shmt_team_kill(team);
@@ -121,10 +121,10 @@ static void killing_a_team_that_has_ended_changes_nothing(void **state) {
 
 static void killing_threads_sets_the_abort_word(void **state) {
     (void)state;
-    struct shmt_team_spec spec = spec_of(SHMT_TEAM_THREADS, 2, wait_for_abort);
+    struct shmt_team_spec spec = spec_of(&SHMT_TEAM_THREADS, 2, wait_for_abort);
     struct shmt_team *team;
     spec.arg = shared;
-    spec.roused = note_rouser;
+    spec.on_abort = note_abort;
     assert_int_equal(shmt_team_start(&spec, &team, NULL), 0);
     assert_int_equal(shmt_team_kill_worker(team, 0, getpid()), -1); /* one alone cannot be killed */
     shmt_team_kill(team);
@@ -152,7 +152,7 @@ static pid_t fork_application(void (*then)(struct shmt_team *team)) {
     const pid_t application = __real_fork();
     assert_true(application >= 0);
     if (application == 0) {
-        const struct shmt_team_spec spec = spec_of(SHMT_TEAM_PROCESSES, 3, hang);
+        const struct shmt_team_spec spec = spec_of(&SHMT_TEAM_PROCESSES, 3, hang);
         struct shmt_team *team;
         if (shmt_team_start(&spec, &team, NULL)) _exit(1);
         store_relaxed(&shared->supervisor, shmt_team_pid(team, SHMT_TEAM_SUPERVISOR));
@@ -201,7 +201,7 @@ static void all_end_when_the_supervisor_is_killed(void **state) {
     prctl(PR_SET_CHILD_SUBREAPER, 1);
     struct shmt_team *team;
     struct shmt_error e = {0};
-    start(SHMT_TEAM_PROCESSES, 3, hang, &team);
+    start(&SHMT_TEAM_PROCESSES, 3, hang, &team);
     const pid_t pids[] = {shared->pid[0], shared->pid[1], shared->pid[2]};
     assert_int_equal(kill(shmt_team_pid(team, SHMT_TEAM_SUPERVISOR), SIGKILL), 0);
     assert_int_equal(shmt_team_finish(team, &e), SHMTRAIN_E_DIED);
@@ -212,7 +212,7 @@ static void all_end_when_the_supervisor_is_killed(void **state) {
 }
 
 static void *start_in_thread(void *out) {
-    start(SHMT_TEAM_PROCESSES, 2, wait_for_go, out);
+    start(&SHMT_TEAM_PROCESSES, 2, wait_for_go, out);
     return NULL;
 }
 

@@ -15,7 +15,7 @@ static void interrupts_are_the_applications(void **state) {
     struct shmt_team *team;
     sigaction(SIGINT, &action, &old_int);
     sigaction(SIGUSR1, &action, &old_usr1);
-    start(SHMT_TEAM_PROCESSES, 2, wait_for_go, &team);
+    start(&SHMT_TEAM_PROCESSES, 2, wait_for_go, &team);
     const pid_t pids[] = {shmt_team_pid(team, 0), shmt_team_pid(team, 1), shmt_team_pid(team, SHMT_TEAM_SUPERVISOR)};
     for (int i = 0; i < 3; i++) {
         assert_int_equal(kill(pids[i], SIGINT), 0);
@@ -68,7 +68,7 @@ static void workers_start_without_handlers_and_masks(void **state) {
         sigaddset(&mask, SIGALRM);
         sigprocmask(SIG_SETMASK, &mask, NULL);
         store_relaxed(&shared->number, 1);
-        const int rc = run(SHMT_TEAM_PROCESSES, 1, report_handlers, &e);
+        const int rc = run(&SHMT_TEAM_PROCESSES, 1, report_handlers, &e);
         sigset_t after;
         sigprocmask(SIG_SETMASK, NULL, &after);
         _exit(rc == 0 && sigismember(&after, SIGUSR2) == 1 && sigismember(&after, SIGINT) == 0 ? 0 : 1);
@@ -91,7 +91,7 @@ static void threads_leave_signals_to_the_application(void **state) {
     (void)state;
     struct shmt_error e;
     sigset_t mask;
-    assert_int_equal(run(SHMT_TEAM_THREADS, 1, report_mask, &e), 0);
+    assert_int_equal(run(&SHMT_TEAM_THREADS, 1, report_mask, &e), 0);
     assert_int_equal(shared->number, 1);
     pthread_sigmask(SIG_SETMASK, NULL, &mask);
     assert_int_equal(sigismember(&mask, SIGINT), 0);
@@ -101,7 +101,7 @@ static void an_application_that_ignores_its_children_gets_its_answer(void **stat
     (void)state;
     struct shmt_error e;
     void (*old)(int) = signal(SIGCHLD, SIG_IGN);
-    assert_int_equal(run(SHMT_TEAM_PROCESSES, 2, enter, &e), 0);
+    assert_int_equal(run(&SHMT_TEAM_PROCESSES, 2, enter, &e), 0);
     assert_death(exit_second_with_3, "worker 1 (process ", ") ended with exit status 3 while testing");
     signal(SIGCHLD, old);
 }
@@ -118,7 +118,7 @@ static void the_supervisor_has_one_thread(void **state) {
     pthread_t thread;
     char path[64];
     assert_int_equal(pthread_create(&thread, NULL, idle, NULL), 0);
-    start(SHMT_TEAM_PROCESSES, 1, wait_for_go, &team);
+    start(&SHMT_TEAM_PROCESSES, 1, wait_for_go, &team);
     snprintf(path, sizeof path, "/proc/%d/task", shared->supervisor);
     assert_int_equal(shared->supervisor, shmt_team_pid(team, SHMT_TEAM_SUPERVISOR));
     assert_int_equal(count_entries(path), 1);
@@ -143,7 +143,7 @@ static void assert_name(pid_t pid, const char *expected) {
 static void processes_have_names_and_numbers(void **state) {
     (void)state;
     struct shmt_team *team;
-    start(SHMT_TEAM_PROCESSES, 2, wait_for_go, &team);
+    start(&SHMT_TEAM_PROCESSES, 2, wait_for_go, &team);
     assert_int_equal(shmt_team_pid(team, 1), shared->pid[1]);
     assert_int_equal(shmt_team_pid(team, 2), 0);
     assert_name(shmt_team_pid(team, SHMT_TEAM_SUPERVISOR), "shmtrain-sup");
@@ -164,7 +164,7 @@ static void what_the_application_has_not_flushed_is_written_once(void **state) {
     FILE *file = fdopen(ends[1], "w");
     assert_non_null(file);
     fputs("once", file);
-    assert_int_equal(run(SHMT_TEAM_PROCESSES, 2, enter, &e), 0);
+    assert_int_equal(run(&SHMT_TEAM_PROCESSES, 2, enter, &e), 0);
     fclose(file);
     assert_int_equal(read(ends[0], text, sizeof text), 4);
     close(ends[0]);
@@ -186,7 +186,7 @@ static void a_stranger_with_our_pipe_does_not_hide_the_end(void **state) {
     (void)state;
     struct shmt_error e;
     prctl(PR_SET_CHILD_SUBREAPER, 1);
-    assert_int_equal(run(SHMT_TEAM_PROCESSES, 1, leave_a_stranger, &e), 0);
+    assert_int_equal(run(&SHMT_TEAM_PROCESSES, 1, leave_a_stranger, &e), 0);
     await(&shared->told);
     store_release(&shared->go, 1);
     await(&shared->entered[7]);

@@ -3,31 +3,31 @@
 
 #define MOST 3
 
-/* What the burials of a test see and say; in the shared mapping's stead, because bodies do not need it. */
-static struct graves {
-    _Atomic uint32_t burials, life[N_MAX], files[N_MAX];
-    _Atomic int32_t buried_by;
-    enum shmt_team_burial says;
-} * graves;
+/* What `on_death` sees, and what it answers; in a mapping of its own, because bodies do not need it. */
+static struct deaths {
+    _Atomic uint32_t n_deaths, life[N_MAX], files[N_MAX];
+    _Atomic int32_t reported_by;
+    enum shmt_team_outcome answer;
+} * deaths;
 
-static int dig(void **state) {
-    graves = mmap(NULL, sizeof *graves, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (graves == MAP_FAILED) return -1;
-    graves->says = SHMT_TEAM_COMES_BACK;
+static int map_deaths(void **state) {
+    deaths = mmap(NULL, sizeof *deaths, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (deaths == MAP_FAILED) return -1;
+    deaths->answer = SHMT_TEAM_RESPAWNS;
     return set_up(state);
 }
 
-static int fill(void **state) {
-    munmap(graves, sizeof *graves);
+static int unmap_deaths(void **state) {
+    munmap(deaths, sizeof *deaths);
     return tear_down(state);
 }
 
-static enum shmt_team_burial bury(void *arg, uint32_t rank, uint32_t life) {
+static enum shmt_team_outcome on_death(void *arg, uint32_t rank, uint32_t life) {
     (void)arg;
-    atomic_fetch_add(&graves->burials, 1);
-    store_relaxed(&graves->life[rank], life + 1);
-    store_relaxed(&graves->buried_by, getpid());
-    return graves->says;
+    atomic_fetch_add(&deaths->n_deaths, 1);
+    store_relaxed(&deaths->life[rank], life + 1);
+    store_relaxed(&deaths->reported_by, getpid());
+    return deaths->answer;
 }
 
 static void say_where(void *arg, uint32_t rank, char *out, size_t room) {
@@ -44,7 +44,7 @@ BODY(die_some_times) {
         while (load_acquire(&shared->go) == 0 && load_acquire(&shared->abort) == 0) sleep_ms(1);
         return 0;
     }
-    store_relaxed(&graves->files[life], (uint32_t)count_entries("/proc/self/fd"));
+    store_relaxed(&deaths->files[life], (uint32_t)count_entries("/proc/self/fd"));
     if (life < load_relaxed(&shared->number)) {
         if (life % 3 == 0) raise(SIGKILL);
         if (life % 3 == 1) raise(SIGSEGV);
@@ -55,12 +55,12 @@ BODY(die_some_times) {
 }
 
 static struct shmt_team_spec dying(uint32_t times) {
-    struct shmt_team_spec spec = spec_of(SHMT_TEAM_PROCESSES, 3, die_some_times);
+    struct shmt_team_spec spec = spec_of(&SHMT_TEAM_PROCESSES, 3, die_some_times);
     store_relaxed(&shared->number, times);
     store_relaxed(&shared->abort, 0);
     store_relaxed(&shared->go, 0);
-    store_relaxed(&graves->burials, 0);
-    spec.bury = bury;
+    store_relaxed(&deaths->n_deaths, 0);
+    spec.on_death = on_death;
     spec.most_respawns = MOST;
     spec.last_words = say_where;
     return spec;
@@ -73,9 +73,9 @@ static void who_dies_is_started_again(void **state) {
         struct shmt_error e = {0};
         assert_int_equal(shmt_team_run(&spec, &e), 0);
         assert_int_equal(shared->abort, 0);
-        assert_int_equal(graves->burials, MOST);
-        assert_int_equal(graves->life[1], MOST);
-        assert_int_not_equal(graves->buried_by, getpid());
+        assert_int_equal(deaths->n_deaths, MOST);
+        assert_int_equal(deaths->life[1], MOST);
+        assert_int_not_equal(deaths->reported_by, getpid());
     }
 }
 
@@ -84,7 +84,7 @@ static void a_new_life_has_no_descriptor_more_than_the_first(void **state) {
     const struct shmt_team_spec spec = dying(MOST);
     struct shmt_error e = {0};
     assert_int_equal(shmt_team_run(&spec, &e), 0);
-    for (uint32_t life = 1; life <= MOST; life++) assert_int_equal(graves->files[life], graves->files[0]);
+    for (uint32_t life = 1; life <= MOST; life++) assert_int_equal(deaths->files[life], deaths->files[0]);
 }
 
 static void who_dies_too_often_fails_with_place_and_number(void **state) {
@@ -104,13 +104,13 @@ static void the_others_go_on_without_who_is_left_out(void **state) {
     struct shmt_team_death death;
     struct shmt_error e = {0};
     uint64_t n = 0;
-    graves->says = SHMT_TEAM_GOES_ON;
+    deaths->answer = SHMT_TEAM_CONTINUES;
     assert_int_equal(shmt_team_start(&spec, &team, &e), 0);
     while (!shmt_team_death_at(team, 0, &death, &n)) sleep_ms(1);
     assert_int_equal(n, 1);
     assert_int_equal(death.rank, 1);
     assert_int_equal(death.life, 0);
-    assert_int_equal(death.burial, SHMT_TEAM_GOES_ON);
+    assert_int_equal(death.outcome, SHMT_TEAM_CONTINUES);
     assert_int_equal(shmt_team_pid(team, 1), 0);
     store_release(&shared->go, 1);
     assert_int_equal(shmt_team_finish(team, &e), 0);
@@ -130,7 +130,7 @@ static void deaths_are_recorded_in_order(void **state) {
     for (uint32_t i = 0; i < MOST; i++) {
         assert_true(shmt_team_death_at(team, i, &death, NULL));
         assert_int_equal(death.life, i);
-        assert_int_equal(death.burial, SHMT_TEAM_COMES_BACK);
+        assert_int_equal(death.outcome, SHMT_TEAM_RESPAWNS);
         shmt_team_tell_death(&death, text, sizeof text);
         assert_string_equal(text, how[i]);
     }
@@ -144,7 +144,7 @@ static void an_error_is_no_death(void **state) {
     struct shmt_error e = {0};
     spec.body = fail_second;
     assert_int_equal(shmt_team_run(&spec, &e), SHMTRAIN_E_DATA);
-    assert_int_equal(graves->burials, 0);
+    assert_int_equal(deaths->n_deaths, 0);
 }
 
 /* The supervisor's own count of forks: three first lives, then none. */
@@ -169,19 +169,19 @@ static void nobody_is_started_again_when_the_team_is_killed(void **state) {
     for (uint32_t rank = 0; rank < 3; rank++) await(&shared->entered[rank]);
     shmt_team_kill(team);
     assert_int_equal(shmt_team_finish(team, &e), SHMTRAIN_E_STOPPED);
-    assert_int_equal(graves->burials, 0);
+    assert_int_equal(deaths->n_deaths, 0);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(who_dies_is_started_again, dig, fill),
-        cmocka_unit_test_setup_teardown(a_new_life_has_no_descriptor_more_than_the_first, dig, fill),
-        cmocka_unit_test_setup_teardown(who_dies_too_often_fails_with_place_and_number, dig, fill),
-        cmocka_unit_test_setup_teardown(the_others_go_on_without_who_is_left_out, dig, fill),
-        cmocka_unit_test_setup_teardown(deaths_are_recorded_in_order, dig, fill),
-        cmocka_unit_test_setup_teardown(an_error_is_no_death, dig, fill),
-        cmocka_unit_test_setup_teardown(a_worker_that_cannot_be_started_again_fails_and_says_why, dig, fill),
-        cmocka_unit_test_setup_teardown(nobody_is_started_again_when_the_team_is_killed, dig, fill),
+        cmocka_unit_test_setup_teardown(who_dies_is_started_again, map_deaths, unmap_deaths),
+        cmocka_unit_test_setup_teardown(a_new_life_has_no_descriptor_more_than_the_first, map_deaths, unmap_deaths),
+        cmocka_unit_test_setup_teardown(who_dies_too_often_fails_with_place_and_number, map_deaths, unmap_deaths),
+        cmocka_unit_test_setup_teardown(the_others_go_on_without_who_is_left_out, map_deaths, unmap_deaths),
+        cmocka_unit_test_setup_teardown(deaths_are_recorded_in_order, map_deaths, unmap_deaths),
+        cmocka_unit_test_setup_teardown(an_error_is_no_death, map_deaths, unmap_deaths),
+        cmocka_unit_test_setup_teardown(a_worker_that_cannot_be_started_again_fails_and_says_why, map_deaths, unmap_deaths),
+        cmocka_unit_test_setup_teardown(nobody_is_started_again_when_the_team_is_killed, map_deaths, unmap_deaths),
     };
     return cmocka_run_group_tests_name("runtime, started again", tests, NULL, NULL);
 }

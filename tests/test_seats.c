@@ -57,9 +57,9 @@ static void rounds_are_closed_whoever_comes_and_goes(void **state) {
                 if (!(PRESENT[epoch] >> rank & 1)) assert_int_equal(play->worked[epoch][rank], 0);
         }
         for (uint32_t rank = 0; rank < SEATS; rank++) {
-            examples += load_relaxed(&OPS->counters(play->store, rank)->examples);
-            late += load_relaxed(&OPS->counters(play->store, rank)->dropped);
-            late += load_relaxed(&OPS->counters(play->store, rank)->folded);
+            examples += load_relaxed(&BACKEND->store->counters(play->store, rank)->examples);
+            late += load_relaxed(&BACKEND->store->counters(play->store, rank)->dropped);
+            late += load_relaxed(&BACKEND->store->counters(play->store, rank)->folded);
         }
         assert_int_equal(examples, EPOCHS * EXAMPLES);
         if (POLICIES[i].quorum == SHMT_QUORUM_ALL) assert_int_equal(late, 0);
@@ -134,9 +134,9 @@ static void nobody_waits_for_who_has_reserved_a_seat_and_is_not_there(void **sta
         set_out(play);
         join_all(play);
         check_seen_once(play);
-        assert_int_equal(OPS->occupied(play->store, 3), (uint32_t)getpid());
-        assert_int_equal(OPS->mourn(play->store, 3, true), 1);
-        assert_int_equal(OPS->occupied(play->store, 3), 0);
+        assert_int_equal(BACKEND->guests->occupied(play->store, 3), (uint32_t)getpid());
+        assert_int_equal(BACKEND->guests->reclaim(play->store, 3, true), 1);
+        assert_int_equal(BACKEND->guests->occupied(play->store, 3), 0);
         end(play, out);
     }
 }
@@ -147,22 +147,22 @@ static void a_seat_is_reserved_once_and_not_when_the_run_is_over(void **state) {
     (void)state;
     struct play *play = begin(SHMT_WRITE_RACY, NOBODY, -1);
     join_all(play);
-    assert_int_equal(OPS->reserve(play->store, 2, &e), SHMTRAIN_E_USAGE);
+    assert_int_equal(BACKEND->guests->reserve(play->store, 2, &e), SHMTRAIN_E_USAGE);
     assert_non_null(strstr(e.text, "has ended"));
     end(play, out);
     const struct shmt_spec spec = spec_of(SHMT_WRITE_RACY);
     struct shmt_store *store;
-    assert_int_equal(OPS->create(&spec, NULL, &store, NULL), 0);
-    assert_int_equal(OPS->reserve(store, 1, &e), 0); /* not a guest's */
-    assert_int_equal(OPS->reserve(store, SEATS, &e), 0);
-    assert_int_equal(OPS->occupied(store, 2), 0);
-    assert_int_equal(OPS->reserve(store, 2, &e), 1);
-    assert_int_equal(OPS->reserve(store, 2, &e), 0);
-    assert_int_equal(OPS->occupied(store, 2), (uint32_t)getpid());
-    assert_int_equal(OPS->mourn(store, 2, true), 1); /* it had not been let in yet */
-    assert_int_equal(OPS->occupied(store, 2), 0);
-    assert_int_equal(OPS->reserve(store, 2, &e), 1);
-    OPS->destroy(store);
+    assert_int_equal(BACKEND->create(&spec, NULL, &store, NULL), 0);
+    assert_int_equal(BACKEND->guests->reserve(store, 1, &e), 0); /* not a guest's */
+    assert_int_equal(BACKEND->guests->reserve(store, SEATS, &e), 0);
+    assert_int_equal(BACKEND->guests->occupied(store, 2), 0);
+    assert_int_equal(BACKEND->guests->reserve(store, 2, &e), 1);
+    assert_int_equal(BACKEND->guests->reserve(store, 2, &e), 0);
+    assert_int_equal(BACKEND->guests->occupied(store, 2), (uint32_t)getpid());
+    assert_int_equal(BACKEND->guests->reclaim(store, 2, true), 1); /* it had not been let in yet */
+    assert_int_equal(BACKEND->guests->occupied(store, 2), 0);
+    assert_int_equal(BACKEND->guests->reserve(store, 2, &e), 1);
+    BACKEND->store->destroy(store);
 }
 
 static void a_seat_that_nobody_has_entered_is_given_back(void **state) {
@@ -171,20 +171,20 @@ static void a_seat_that_nobody_has_entered_is_given_back(void **state) {
     struct shmt_store *store;
     struct shmt_seat *seat;
     (void)state;
-    assert_int_equal(OPS->create(&spec, NULL, &store, NULL), 0);
-    assert_int_equal(OPS->reserve(store, 2, &e), 1);
-    OPS->unreserve(store, 2);
-    assert_int_equal(OPS->occupied(store, 2), 0);
-    OPS->unreserve(store, 2); /* nobody's */
-    assert_int_equal(OPS->reserve(store, 2, &e), 1);
-    assert_int_equal(OPS->enter(store, 2, 0, &seat, &e), 0);
-    OPS->unreserve(store, 2); /* not any more */
-    assert_int_equal(OPS->occupied(store, 2), (uint32_t)getpid());
-    OPS->leave(seat);
-    OPS->destroy(store);
+    assert_int_equal(BACKEND->create(&spec, NULL, &store, NULL), 0);
+    assert_int_equal(BACKEND->guests->reserve(store, 2, &e), 1);
+    BACKEND->guests->unreserve(store, 2);
+    assert_int_equal(BACKEND->guests->occupied(store, 2), 0);
+    BACKEND->guests->unreserve(store, 2); /* nobody's */
+    assert_int_equal(BACKEND->guests->reserve(store, 2, &e), 1);
+    assert_int_equal(BACKEND->seat->enter(store, 2, 0, &seat, &e), 0);
+    BACKEND->guests->unreserve(store, 2); /* not any more */
+    assert_int_equal(BACKEND->guests->occupied(store, 2), (uint32_t)getpid());
+    BACKEND->seat->leave(seat);
+    BACKEND->store->destroy(store);
 }
 
-/* Its program has died and been mourned, and another one has reserved the seat, before the worker comes. */
+/* Its program has died, the seat was reclaimed and is reserved by another one, before the worker comes. */
 static void who_comes_late_takes_nobodys_seat(void **state) {
     const struct shmt_spec spec = spec_of(SHMT_WRITE_RACY);
     struct shmt_error e = {0};
@@ -193,23 +193,23 @@ static void who_comes_late_takes_nobodys_seat(void **state) {
     struct shmt_life life;
     int status = -1;
     (void)state;
-    assert_int_equal(OPS->create(&spec, NULL, &store, NULL), 0);
-    assert_int_equal(OPS->reserve(store, 2, &e), 1);
-    assert_int_equal(OPS->mourn(store, 2, true), 1);
+    assert_int_equal(BACKEND->create(&spec, NULL, &store, NULL), 0);
+    assert_int_equal(BACKEND->guests->reserve(store, 2, &e), 1);
+    assert_int_equal(BACKEND->guests->reclaim(store, 2, true), 1);
     const pid_t other = fork();
     assert_true(other >= 0);
-    if (other == 0) _exit(OPS->reserve(store, 2, &e) == 1 ? 0 : 1);
+    if (other == 0) _exit(BACKEND->guests->reserve(store, 2, &e) == 1 ? 0 : 1);
     assert_int_equal(waitpid(other, &status, 0), other);
     assert_int_equal(status, 0);
-    assert_int_equal(OPS->enter(store, 2, 0, &seat, &e), 0);
+    assert_int_equal(BACKEND->seat->enter(store, 2, 0, &seat, &e), 0);
     alarm(60); /* kills the test if it waits to be let in */
-    assert_int_equal(OPS->admit(seat), 0);
+    assert_int_equal(BACKEND->guests->admit(seat), 0);
     alarm(0);
-    OPS->leave(seat);
-    assert_int_equal(OPS->occupied(store, 2), (uint32_t)other);
-    assert_int_equal(OPS->occupant(store, 2, &life), SHMT_OCCUPANT_COMES);
+    BACKEND->seat->leave(seat);
+    assert_int_equal(BACKEND->guests->occupied(store, 2), (uint32_t)other);
+    assert_int_equal(BACKEND->guests->occupant(store, 2, &life), SHMT_OCCUPANT_COMES);
     assert_int_equal(shmt_life_number(&life), other);
-    OPS->destroy(store);
+    BACKEND->store->destroy(store);
 }
 
 /* Its program until it has entered, then its worker, and nobody of before. */
@@ -222,23 +222,23 @@ static void a_seat_says_whose_it_is(void **state) {
     (void)state;
     shmt_life_mine(&mine);
     assert_int_not_equal(mine.process, 0);
-    assert_int_equal(OPS->create(&spec, NULL, &store, NULL), 0);
-    assert_int_equal(OPS->occupant(store, 2, &life), SHMT_OCCUPANT_NONE);
-    assert_int_equal(OPS->reserve(store, 2, &e), 1);
+    assert_int_equal(BACKEND->create(&spec, NULL, &store, NULL), 0);
+    assert_int_equal(BACKEND->guests->occupant(store, 2, &life), SHMT_OCCUPANT_NONE);
+    assert_int_equal(BACKEND->guests->reserve(store, 2, &e), 1);
     life = (struct shmt_life){0};
-    assert_int_equal(OPS->occupant(store, 2, &life), SHMT_OCCUPANT_COMES);
+    assert_int_equal(BACKEND->guests->occupant(store, 2, &life), SHMT_OCCUPANT_COMES);
     assert_memory_equal(&life, &mine, sizeof mine);
     const pid_t pid = fork(); /* a worker */
-    if (pid == 0) _exit(OPS->enter(store, 2, 0, &seat, &e) == 0 ? 0 : 1);
+    if (pid == 0) _exit(BACKEND->seat->enter(store, 2, 0, &seat, &e) == 0 ? 0 : 1);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
-    assert_int_equal(OPS->occupant(store, 2, &life), SHMT_OCCUPANT_WORKS);
+    assert_int_equal(BACKEND->guests->occupant(store, 2, &life), SHMT_OCCUPANT_WORKS);
     assert_int_equal(shmt_life_number(&life), pid);
     assert_int_equal(shmt_life_look(&life), SHMT_LIFE_IS_OVER);
-    assert_int_equal(OPS->occupied(store, 2), (uint32_t)getpid());
-    assert_int_equal(OPS->mourn(store, 2, false), 1);
-    assert_int_equal(OPS->occupant(store, 2, &life), SHMT_OCCUPANT_NONE);
+    assert_int_equal(BACKEND->guests->occupied(store, 2), (uint32_t)getpid());
+    assert_int_equal(BACKEND->guests->reclaim(store, 2, false), 1);
+    assert_int_equal(BACKEND->guests->occupant(store, 2, &life), SHMT_OCCUPANT_NONE);
     assert_int_equal(load_relaxed(&store->front[2].life[0]), 0); /* or who comes next would be taken for it */
-    OPS->destroy(store);
+    BACKEND->store->destroy(store);
 }
 
 int main(void) {

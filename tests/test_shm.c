@@ -19,7 +19,7 @@
 #include "base/random.h"
 #include "math/logistic.h"
 #include "ps/session.h"
-#include "store/redo.h"
+#include "update/redo.h"
 
 static int deadline(void **state) {
     (void)state;
@@ -54,7 +54,7 @@ static struct shmt_spec spec_of(enum shmt_write write, uint32_t n_seats) {
 /* Whoever changes one of these numbers has changed the layout: raise SHMT_SHM_LAYOUT_VERSION, then write down the new ones. */
 static void the_layout_is_frozen(void **state) {
     (void)state;
-    assert_int_equal(SHMT_SHM_LAYOUT_VERSION, 16);
+    assert_int_equal(SHMT_SHM_LAYOUT_VERSION, 19);
     assert_int_equal(sizeof(struct shmt_shm_control), 896);
     assert_int_equal(offsetof(struct shmt_shm_control, stop), 0);
     assert_int_equal(offsetof(struct shmt_shm_control, abort), 128);
@@ -99,11 +99,12 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_shm_list, step), 8);
     assert_int_equal(offsetof(struct shmt_shm_list, in), 16);
     assert_int_equal(offsetof(struct shmt_shm_list, turned), 528);
-    assert_int_equal(sizeof(struct shmt_shm_offer), 2816);
+    assert_int_equal(sizeof(struct shmt_shm_offer), 3328);
     assert_int_equal(offsetof(struct shmt_shm_offer, items), 0);
     assert_int_equal(offsetof(struct shmt_shm_offer, late), 8);
     assert_int_equal(offsetof(struct shmt_shm_offer, examples), 16);
-    assert_int_equal(offsetof(struct shmt_shm_offer, list), 640);
+    assert_int_equal(offsetof(struct shmt_shm_offer, pulled), 536);
+    assert_int_equal(offsetof(struct shmt_shm_offer, list), 1152);
     assert_int_equal(sizeof(struct shmt_shm_terms_head), 128);
     assert_int_equal(sizeof(struct shmt_terms_head), 8);
     assert_int_equal(sizeof(struct shmt_shm_slice), 128);
@@ -116,7 +117,7 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_ring, doing), 16);
     assert_int_equal(sizeof(struct shmt_event), 32);
     assert_int_equal(offsetof(struct shmt_event, kind), 28);
-    assert_int_equal(shmt_shm_layout_fingerprint(), UINT64_C(0x6c4770d2202c4199));
+    assert_int_equal(shmt_shm_layout_fingerprint(), UINT64_C(0x57f1d99a308ddd1a));
 }
 
 struct range {
@@ -138,35 +139,35 @@ static void parts_of_the_segment_do_not_overlap(void **state) {
             const uint64_t table_bytes = l.flat.n * sizeof(float);
             const uint64_t kept = spec.pauses.allowed ? shmt_spec_pieces(&spec) : 0;
             const struct range parts[] = {
-                {l.control_off, l.control_off + sizeof(struct shmt_shm_control), SHMT_LINE},
-                {l.fronts_off, l.fronts_off + n_seats * sizeof(struct shmt_shm_front), SHMT_LINE},
-                {l.slots_off, l.slots_off + n_seats * sizeof(struct shmt_shm_slot), SHMT_LINE},
-                {l.offers_off, l.offers_off + (write == 2 ? n_seats : 0) * sizeof(struct shmt_shm_offer), SHMT_LINE},
-                {l.slices_off, l.slices_off + l.n_slices * sizeof(struct shmt_shm_slice), SHMT_LINE},
-                {l.ledger_off, l.ledger_off + shmt_spec_pieces(&spec) * sizeof(struct shmt_shm_piece), SHMT_LINE},
-                {l.terms_head_off, l.terms_head_off + (l.terms ? spec.n_chunks : 0) * sizeof(struct shmt_shm_terms_head),
+                {l.control.off, l.control.off + sizeof(struct shmt_shm_control), SHMT_LINE},
+                {l.front.off, l.front.off + n_seats * sizeof(struct shmt_shm_front), SHMT_LINE},
+                {l.slot.off, l.slot.off + n_seats * sizeof(struct shmt_shm_slot), SHMT_LINE},
+                {l.offer.off, l.offer.off + (write == 2 ? n_seats : 0) * sizeof(struct shmt_shm_offer), SHMT_LINE},
+                {l.slice.off, l.slice.off + l.n_slices * sizeof(struct shmt_shm_slice), SHMT_LINE},
+                {l.ledger.off, l.ledger.off + shmt_spec_pieces(&spec) * sizeof(struct shmt_shm_piece), SHMT_LINE},
+                {l.terms_head.off, l.terms_head.off + (l.terms ? spec.n_chunks : 0) * sizeof(struct shmt_shm_terms_head),
                  SHMT_LINE},
-                {l.cut_off, l.cut_off + (l.terms ? n_seats : 0) * sizeof(uint64_t), SHMT_LINE},
-                {l.terms_id_off, l.terms_id_off + (uint64_t)spec.n_chunks * l.terms * sizeof(uint32_t), 4096},
-                {l.terms_value_off, l.terms_value_off + (uint64_t)spec.n_chunks * l.terms * sizeof(float), 4096},
-                {l.weight_off, l.weight_off + table_bytes, 4096},
-                {l.l2_share_off, l.l2_share_off + (spec.l2_shares ? table_bytes : 0), 4096},
-                {l.grad_off, l.grad_off + n_seats * l.seat_grad_bytes, 4096},
-                {l.touched_off, l.touched_off + n_seats * l.seat_map_bytes, 4096},
-                {l.trace_off, l.trace_off + n_seats * l.seat_trace_bytes, 4096},
-                {l.row_place_off, l.row_place_off + (spec.row_places ? spec.table[0].rows * sizeof(uint32_t) : 0), 4096},
-                {l.snapshot_clock_off, l.snapshot_clock_off + (kept ? n_seats : 0) * sizeof(uint64_t), SHMT_LINE},
-                {l.snapshot_loss_off, l.snapshot_loss_off + kept * sizeof(double), SHMT_LINE},
-                {l.snapshot_done_off, l.snapshot_done_off + kept * sizeof(uint32_t), SHMT_LINE},
-                {l.snapshot_off, l.snapshot_off + (spec.pauses.allowed ? 1 + l.planes : 0) * table_bytes, 4096},
-                {l.board_off, l.board_off + spec.board_bytes, 4096}};
+                {l.cut.off, l.cut.off + (l.terms ? n_seats : 0) * sizeof(uint64_t), SHMT_LINE},
+                {l.terms_id.off, l.terms_id.off + (uint64_t)spec.n_chunks * l.terms * sizeof(uint32_t), 4096},
+                {l.terms_value.off, l.terms_value.off + (uint64_t)spec.n_chunks * l.terms * sizeof(float), 4096},
+                {l.weight.off, l.weight.off + table_bytes, 4096},
+                {l.l2_share.off, l.l2_share.off + (spec.l2_shares ? table_bytes : 0), 4096},
+                {l.grad.off, l.grad.off + n_seats * l.grad.each, 4096},
+                {l.map.off, l.map.off + n_seats * l.map.each, 4096},
+                {l.ring.off, l.ring.off + n_seats * l.ring.each, 4096},
+                {l.row_place.off, l.row_place.off + (spec.row_places ? spec.table[0].rows * sizeof(uint32_t) : 0), 4096},
+                {l.snapshot_clock.off, l.snapshot_clock.off + (kept ? n_seats : 0) * sizeof(uint64_t), SHMT_LINE},
+                {l.snapshot_loss.off, l.snapshot_loss.off + kept * sizeof(double), SHMT_LINE},
+                {l.snapshot_done.off, l.snapshot_done.off + kept * sizeof(uint32_t), SHMT_LINE},
+                {l.snapshot.off, l.snapshot.off + (spec.pauses.allowed ? 1 + l.planes : 0) * table_bytes, 4096},
+                {l.board.off, l.board.off + spec.board_bytes, 4096}};
             for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
                 assert_int_equal(parts[i].from % parts[i].align, 0);
                 assert_true(parts[i].from >= (i ? parts[i - 1].to : 0));
                 assert_true(parts[i].to <= l.bytes);
             }
             const uint64_t buffers = l.stack + (l.terms > 0);
-            assert_true(l.seat_grad_bytes >= buffers * table_bytes && l.seat_map_bytes >= buffers * l.map_bytes);
+            assert_true(l.grad.each >= buffers * table_bytes && l.map.each >= buffers * l.map_bytes);
             assert_true((l.terms > 0) == (write == 1));
             assert_true(write == 0 ? l.stack == 0 : l.stack >= 1 && l.touched);
             assert_true(write == 2 ? l.stack == 6 && l.n_slices >= 1 && l.n_slices <= 4 * n_seats : l.n_slices == 0);
@@ -355,8 +356,8 @@ static struct shmt_store *attach(const struct shmt_spec *spec, const struct shmt
 /* Two epochs, each example 64 / 64 once for its own row; 12 batches of 64 for the bias (64 * 64 / 64 each). */
 static void check_aggregate(struct shmt_store *store) {
     float sparse[5000], dense[6];
-    assert_int_equal(SHMT_BACKEND_SHM.read(store, 0, 0, 5000, sparse), 0);
-    assert_int_equal(SHMT_BACKEND_SHM.read(store, 1, 0, 3, dense), 0);
+    assert_int_equal(SHMT_BACKEND_SHM.store->read(store, 0, 0, 5000, sparse), 0);
+    assert_int_equal(SHMT_BACKEND_SHM.store->read(store, 1, 0, 3, dense), 0);
     for (uint32_t row = 0; row < 4999; row++) assert_true(sparse[row] == (row % 6 == 0 && row / 6 < 768 ? 2 : 0));
     assert_true(sparse[4999] == 2 * 12 * 64);
     for (int i = 0; i < 6; i++) assert_true(dense[i] == (float)(2 * 12 * i));
@@ -369,7 +370,7 @@ static void aggregate_loses_and_doubles_nothing(void **state) {
         struct shmt_store *store = create(&spec);
         run_seats(&spec, &store, 1);
         check_aggregate(store);
-        SHMT_BACKEND_SHM.destroy(store);
+        SHMT_BACKEND_SHM.store->destroy(store);
     }
 }
 
@@ -385,19 +386,23 @@ static void stores_of_one_segment_work_at_different_addresses(void **state) {
         store[2] = attach(&spec, store[1]);
         run_seats(&spec, store, 3);
         if (write) check_aggregate(store[2]);
-        SHMT_BACKEND_SHM.read(store[0], 1, 0, 3, here);
-        SHMT_BACKEND_SHM.read(store[1], 1, 0, 3, there);
+        SHMT_BACKEND_SHM.store->read(store[0], 1, 0, 3, here);
+        SHMT_BACKEND_SHM.store->read(store[1], 1, 0, 3, there);
         assert_memory_equal(here, there, sizeof here);
         assert_true(here[1] > 0);
         for (uint32_t seat = 0; seat < 6; seat++)
-            examples += load_relaxed(&SHMT_BACKEND_SHM.counters(store[seat % 3], seat)->examples);
+            examples += load_relaxed(&SHMT_BACKEND_SHM.store->counters(store[seat % 3], seat)->examples);
         assert_int_equal(examples, 2 * 768);
-        SHMT_BACKEND_SHM.destroy(store[0]); /* the memory stays until the last one goes */
-        SHMT_BACKEND_SHM.read(store[2], 1, 0, 3, there);
+        SHMT_BACKEND_SHM.store->destroy(store[0]); /* the memory stays until the last one goes */
+        SHMT_BACKEND_SHM.store->read(store[2], 1, 0, 3, there);
         assert_memory_equal(here, there, sizeof here);
-        SHMT_BACKEND_SHM.destroy(store[1]);
-        SHMT_BACKEND_SHM.destroy(store[2]);
+        SHMT_BACKEND_SHM.store->destroy(store[1]);
+        SHMT_BACKEND_SHM.store->destroy(store[2]);
     }
+}
+
+static void *array_of(struct shmt_store *store, enum shmt_array_name name, int t) {
+    return SHMT_BACKEND_SHM.store->array(store, name, t, 0).at;
 }
 
 static void parameters_and_board_are_the_same_memory_for_all(void **state) {
@@ -408,19 +413,20 @@ static void parameters_and_board_are_the_same_memory_for_all(void **state) {
     spec.l2_shares = true;
     spec.row_places = true;
     struct shmt_store *a = create(&spec), *b = attach(&spec, a);
-    assert_int_equal(SHMT_BACKEND_SHM.write(a, 1, 2, 1, written), 0);
-    assert_int_equal(SHMT_BACKEND_SHM.read(b, 1, 2, 1, read), 0);
+    assert_int_equal(SHMT_BACKEND_SHM.store->write(a, 1, 2, 1, written), 0);
+    assert_int_equal(SHMT_BACKEND_SHM.store->read(b, 1, 2, 1, read), 0);
     assert_memory_equal(read, written, sizeof read);
-    ((unsigned char *)SHMT_BACKEND_SHM.board(a))[8191] = 77;
-    assert_int_equal(((unsigned char *)SHMT_BACKEND_SHM.board(b))[8191], 77);
-    assert_int_equal((uintptr_t)SHMT_BACKEND_SHM.board(b) % 4096, 0);
-    SHMT_BACKEND_SHM.l2_share(a, 1)[5] = 3;
-    assert_true(SHMT_BACKEND_SHM.l2_share(b, 1)[5] == 3);
+    unsigned char *const board[2] = {array_of(a, SHMT_ARRAY_BOARD, 0), array_of(b, SHMT_ARRAY_BOARD, 0)};
+    float *const share[2] = {array_of(a, SHMT_ARRAY_L2_SHARE, 1), array_of(b, SHMT_ARRAY_L2_SHARE, 1)};
+    uint32_t *const place[2] = {array_of(a, SHMT_ARRAY_ROW_PLACE, 0), array_of(b, SHMT_ARRAY_ROW_PLACE, 0)};
     const uint64_t last = spec.table[0].rows - 1;
-    SHMT_BACKEND_SHM.row_place(a)[last] = 9;
-    assert_true(SHMT_BACKEND_SHM.row_place(b)[last] == 9 && SHMT_BACKEND_SHM.row_place(b)[0] == 0);
-    SHMT_BACKEND_SHM.destroy(b);
-    SHMT_BACKEND_SHM.destroy(a);
+    assert_int_equal((uintptr_t)board[1] % 4096, 0);
+    board[0][8191] = 77;
+    share[0][5] = 3;
+    place[0][last] = 9;
+    assert_true(board[1][8191] == 77 && share[1][5] == 3 && place[1][last] == 9 && place[1][0] == 0);
+    SHMT_BACKEND_SHM.store->destroy(b);
+    SHMT_BACKEND_SHM.store->destroy(a);
 }
 
 /* ---- stopping ---- */
@@ -432,19 +438,19 @@ static void a_stop_at_one_address_ends_the_seats_at_the_other(void **state) {
     (void)state;
     store[0] = create(&spec);
     store[1] = attach(&spec, store[0]);
-    SHMT_BACKEND_SHM.stop(store[1]); /* before they begin: the first batch is the last */
+    store_relaxed(SHMT_BACKEND_SHM.store->stop_word(store[1]), 1); /* before they begin: the first batch is the last */
     run_seats(&spec, store, 2);
-    assert_int_equal(SHMT_BACKEND_SHM.read(store[0], 1, 0, 3, dense), 0);
+    assert_int_equal(SHMT_BACKEND_SHM.store->read(store[0], 1, 0, 3, dense), 0);
     assert_true(dense[1] == 1);
-    SHMT_BACKEND_SHM.destroy(store[1]);
-    SHMT_BACKEND_SHM.destroy(store[0]);
+    SHMT_BACKEND_SHM.store->destroy(store[1]);
+    SHMT_BACKEND_SHM.store->destroy(store[0]);
 }
 
 static void *abort_soon(void *arg) {
     struct shmt_store *store = arg;
     usleep(20000);
-    store_relaxed(SHMT_BACKEND_SHM.abort_word(store), 1);
-    SHMT_BACKEND_SHM.rouse(store);
+    store_relaxed(SHMT_BACKEND_SHM.store->abort_word(store), 1);
+    SHMT_BACKEND_SHM.store->wake(store);
     return NULL;
 }
 
@@ -459,8 +465,8 @@ static void the_abort_word_ends_a_wait_for_those_who_never_come(void **state) {
         work_at_store(&alone); /* waits for two seats that nobody takes */
         pthread_join(thread, NULL);
         assert_int_equal(alone.rc, SHMTRAIN_E_STOPPED);
-        SHMT_BACKEND_SHM.destroy(other);
-        SHMT_BACKEND_SHM.destroy(store);
+        SHMT_BACKEND_SHM.store->destroy(other);
+        SHMT_BACKEND_SHM.store->destroy(store);
     }
 }
 
@@ -470,10 +476,10 @@ static void there_is_no_seat_beyond_the_last(void **state) {
     struct shmt_seat *seat;
     struct shmt_error e = {0};
     (void)state;
-    assert_int_equal(SHMT_BACKEND_SHM.enter(store, 2, 0, &seat, &e), SHMTRAIN_E_USAGE);
+    assert_int_equal(SHMT_BACKEND_SHM.seat->enter(store, 2, 0, &seat, &e), SHMTRAIN_E_USAGE);
     assert_string_equal(e.text, "seat 2 does not exist");
-    assert_null(SHMT_BACKEND_SHM.counters(store, 2));
-    SHMT_BACKEND_SHM.destroy(store);
+    assert_null(SHMT_BACKEND_SHM.store->counters(store, 2));
+    SHMT_BACKEND_SHM.store->destroy(store);
 }
 
 /* ---- segments that are not ours ---- */
@@ -516,8 +522,8 @@ static void a_damaged_header_is_refused(void **state) {
         assert_not_attached(&spec, shmt_shm_fd(store));
         store->segment.base[at] ^= 0x40;
         struct shmt_store *again = attach(&spec, store);
-        SHMT_BACKEND_SHM.destroy(again);
-        SHMT_BACKEND_SHM.destroy(store);
+        SHMT_BACKEND_SHM.store->destroy(again);
+        SHMT_BACKEND_SHM.store->destroy(store);
     }
 }
 
@@ -527,7 +533,7 @@ static void a_segment_that_is_too_small_for_the_spec_is_refused(void **state) {
     (void)state;
     spec.table[0].rows = 100000;
     assert_not_attached(&spec, shmt_shm_fd(store));
-    SHMT_BACKEND_SHM.destroy(store);
+    SHMT_BACKEND_SHM.store->destroy(store);
 }
 
 int main(void) {

@@ -7,7 +7,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "api/slow.h"
+#include "configuration/slow.h"
+#include "sync/host.h"
 
 #define MS UINT64_C(1000000)
 
@@ -220,36 +221,25 @@ static void chance_is_a_function_of_seed_epoch_and_item(void **state) {
 
 /* ---- lost time, on a clock of the test's own ---- */
 
-static bool g_faked;
 static uint64_t g_now_ns, g_slept_ns, g_late_ns, g_sleeps;
 static _Atomic uint32_t g_abort, g_stop;
 static uint64_t g_stop_at_ns; /* 0: never */
 
-int __real_clock_gettime(clockid_t clock, struct timespec *out);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
-int __real_clock_nanosleep(clockid_t clock, int flags, const struct timespec *t, struct timespec *left);
-int __wrap_clock_nanosleep(clockid_t clock, int flags, const struct timespec *t, struct timespec *left);
+static uint64_t now_ns(void) { return g_now_ns; }
 
-int __wrap_clock_gettime(clockid_t clock, struct timespec *out) {
-    if (!g_faked) return __real_clock_gettime(clock, out);
-    *out = (struct timespec){.tv_sec = (time_t)(g_now_ns / 1000000000), .tv_nsec = (long)(g_now_ns % 1000000000)};
-    return 0;
-}
-
-int __wrap_clock_nanosleep(clockid_t clock, int flags, const struct timespec *t, struct timespec *left) {
-    if (!g_faked) return __real_clock_nanosleep(clock, flags, t, left);
-    const uint64_t wake_ns = (uint64_t)t->tv_sec * 1000000000 + (uint64_t)t->tv_nsec + g_late_ns;
-    assert_int_equal(flags, TIMER_ABSTIME);
+static void sleep_until(uint64_t at_ns) {
+    const uint64_t wake_ns = at_ns + g_late_ns;
     assert_true(wake_ns > g_now_ns && wake_ns - g_now_ns <= 50 * MS + g_late_ns);
     g_slept_ns += wake_ns - g_now_ns;
     g_now_ns = wake_ns;
     g_sleeps++;
     if (g_stop_at_ns && g_now_ns >= g_stop_at_ns) store_relaxed(&g_stop, 1);
-    return 0;
 }
 
+static const struct shmt_host_ops HOST = {.now_ns = now_ns, .sleep_until = sleep_until};
+
 static int fake_time(void **state) {
-    g_faked = true;
+    shmt_host_use(&HOST);
     g_now_ns = 1000 * MS;
     g_slept_ns = g_late_ns = g_sleeps = g_stop_at_ns = 0;
     store_relaxed(&g_abort, 0);
@@ -259,7 +249,7 @@ static int fake_time(void **state) {
 
 static int real_time(void **state) {
     (void)state;
-    g_faked = false;
+    shmt_host_use(&SHMT_HOST_MACHINE);
     return 0;
 }
 

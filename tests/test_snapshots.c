@@ -190,29 +190,31 @@ static void predictions_are_made_while_the_run_goes_on(void **state) {
 
 /* ---- of own models ---- */
 
-static uint32_t one_table(const struct shmtrain_data *data, const struct shmtrain_settings *with, struct shmtrain_shape *out) {
+static uint32_t one_table(const struct shmtrain_data *data, const struct shmtrain_settings *with, const void *state,
+                          struct shmtrain_shape *out) {
+    (void)state;
     (void)with;
     out[0] = (struct shmtrain_shape){.name = "w", .rows = data->n_features, .width = 1, .l2_rows = data->n_features};
     return 1;
 }
 
-static int still(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with, double *loss) {
-    (void)s, (void)batch, (void)with;
+static int still(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, double *loss) {
+    (void)s, (void)batch, (void)pass;
     *loss = 0;
     return 0;
 }
 
-static int score_zero(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with, float *out,
+static int score_zero(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, float *out,
                       double *loss) {
-    (void)s, (void)with;
+    (void)s, (void)pass;
     for (uint32_t k = 0; k < batch->n; k++) out[k] = 0;
     *loss = 0;
     return 0;
 }
 
-static int score_one(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with, float *out,
+static int score_one(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, float *out,
                      double *loss) {
-    const int rc = score_zero(s, batch, with, out, loss);
+    const int rc = score_zero(s, pass, batch, out, loss);
     for (uint32_t k = 0; k < batch->n; k++) out[k] = 1;
     return rc;
 }

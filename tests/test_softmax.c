@@ -450,12 +450,12 @@ static void its_tables_have_a_row_for_each_class(void **state) {
                                    without = {.bias = 0, .n_classes = 3};
     struct shmtrain_shape shape[SHMTRAIN_MODEL_TABLES];
     (void)state;
-    assert_int_equal(SHMT_MODEL_SOFTMAX.tables(&data, &with, shape), 2);
+    assert_int_equal(SHMT_MODEL_SOFTMAX.tables(&data, &with, NULL, shape), 2);
     assert_string_equal(shape[0].name, "weight");
     assert_true(shape[0].rows == 3 && shape[0].width == 5 && shape[0].l2_rows == 3);
     assert_string_equal(shape[1].name, "bias");
     assert_true(shape[1].rows == 3 && shape[1].width == 1 && shape[1].l2_rows == 0);
-    assert_int_equal(SHMT_MODEL_SOFTMAX.tables(&data, &without, shape), 1);
+    assert_int_equal(SHMT_MODEL_SOFTMAX.tables(&data, &without, NULL, shape), 1);
     assert_int_equal(shmtrain_model_outputs(&SHMT_MODEL_SOFTMAX, &with), 3);
 }
 

@@ -1,4 +1,5 @@
 /* Fits that are stopped in the middle of a phase: it is left soon, and what is left of it harms nothing. Whole phases: test_solve.c. */
+#include "solve/hessian.h"
 #include "solve_help.h"
 
 enum { PARTS = 2, SOON = 8 }; /* looks of a part that leaves a phase: one for each loop that it has to come out of */
@@ -38,7 +39,7 @@ static bool leave_at(const struct wish *wish, uint64_t round, uint64_t k) {
         const struct shmt_pass pass = pass_of(lab, &lab->state, part, PARTS);
         assert_int_equal(shmt_newton_work(&pass), 0);
     }
-    const bool left = shmt_solve_is_left(&lab->memory, lab->round);
+    const bool left = shmt_solve_is_skipped(&lab->memory, lab->round);
     if (left) assert_true(lab->looks < k + PARTS * SOON);
     shmt_solve_sum(&lab->memory, lab->round, SHMT_SUM_STOP)[0] = 0; /* the chief has not seen it */
     const struct shmt_pass pass = pass_of(lab, &lab->state, 0, PARTS);
@@ -73,8 +74,14 @@ static void each_long_phase_looks_up(void **state) {
         struct lab *lab = make_lab(&WISHES[w]);
         for (lab->round = 0; lab->round < 120 && lab->state.end == SHMT_SOLVE_GOES_ON;) {
             const uint32_t phase = lab->state.phase;
+            const struct shmt_pass pass = pass_of(lab, &lab->state, 0, 1);
+            const bool by_rows = phase == SHMT_PHASE_HESSIAN && shmt_hessian_by_rows(&pass);
             lab->looks = 0;
             do_phase(lab, 1, false);
+            if (by_rows) {
+                assert_true(lab->looks >= 6);
+                continue;
+            }
             looks[phase] = !seen[phase] || lab->looks < looks[phase] ? lab->looks : looks[phase];
             seen[phase] = true;
             if (lab->state.phase != SHMT_PHASE_OVER) continue;
@@ -90,7 +97,8 @@ static void each_long_phase_looks_up(void **state) {
     } LEAST[] = {{SHMT_PHASE_COUNT, 6},  {SHMT_PHASE_PLACE, 1},    {SHMT_PHASE_TURN, 1},    {SHMT_PHASE_SCORE, 6},
                  {SHMT_PHASE_SLOPE, 40}, {SHMT_PHASE_CYCLE, 1},    {SHMT_PHASE_FACTOR, 40}, {SHMT_PHASE_HESSIAN, 40},
                  {SHMT_PHASE_ROWS, 6},   {SHMT_PHASE_COLUMNS, 40}, {SHMT_PHASE_REACH, 6},   {SHMT_PHASE_ASCEND, 4},
-                 {SHMT_PHASE_IMAGE, 40}, {SHMT_PHASE_WEIGH, 6},    {SHMT_PHASE_VERIFY, 6}};
+                 {SHMT_PHASE_IMAGE, 40}, {SHMT_PHASE_WEIGH, 6},    {SHMT_PHASE_VERIFY, 6},  {SHMT_PHASE_GAIN, 6},
+                 {SHMT_PHASE_SUM, 40}};
     for (size_t i = 0; i < sizeof LEAST / sizeof *LEAST; i++) {
         const enum shmt_solve_phase phase = LEAST[i].phase;
         if (!seen[phase]) fail_msg("no fit had phase %d", phase);

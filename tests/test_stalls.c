@@ -1,6 +1,6 @@
-/* Who stands still, and what is done (api/stalls.h), with a backend of counters alone, and a clock, processes and kills that are
+/* Who stands still, and what is done (workers/stalls.h), with a backend of counters alone, and a clock, processes and kills that are
  * the test's. What the program says of real workers: test_program_stalls.c. */
-#include "api/stalls.h"
+#include "workers/stalls.h"
 
 #include <errno.h>
 #include <math.h>
@@ -14,8 +14,9 @@
 
 #include <cmocka.h>
 
-#include "api/crew.h"
-#include "api/store_priv.h"
+#include "workers/crew.h"
+#include "workers/run.h"
+#include "sync/host.h"
 
 enum { OWN = 2, GUESTS = 2, SEATS = OWN + GUESTS, PROGRAM = 500 };
 
@@ -23,7 +24,10 @@ enum { OWN = 2, GUESTS = 2, SEATS = OWN + GUESTS, PROGRAM = 500 };
 #define BEGAN  (1000 * SECOND)
 
 static struct play {
-    struct shmtrain_store store;
+    struct shmt_call call;
+    struct shmt_config config;
+    struct shmt_stalls stalls;
+    struct shmt_run run;
     struct shmt_counters counters[SEATS];
     _Atomic uint32_t abort;
     struct shmt_board board;
@@ -42,12 +46,9 @@ static struct play {
 
 /* ---- the system ---- */
 
-int __wrap_clock_gettime(clockid_t clock, struct timespec *out);
-int __wrap_clock_gettime(clockid_t clock, struct timespec *out) {
-    (void)clock;
-    *out = (struct timespec){.tv_sec = (time_t)(play.now_ns / SECOND), .tv_nsec = (long)(play.now_ns % SECOND)};
-    return 0;
-}
+static uint64_t now_ns(void) { return play.now_ns; }
+
+static const struct shmt_host_ops HOST = {.now_ns = now_ns};
 
 pid_t __wrap_shmt_team_pid(const struct shmt_team *team, uint32_t rank);
 pid_t __wrap_shmt_team_pid(const struct shmt_team *team, uint32_t rank) {
@@ -90,12 +91,15 @@ static _Atomic uint32_t *abort_word(struct shmt_store *store) {
     return &play.abort;
 }
 
-static void *board(struct shmt_store *store) {
+static struct shmt_array array(struct shmt_store *store, enum shmt_array_name name, int t, uint32_t plane) {
     (void)store;
-    return &play.board;
+    (void)t;
+    (void)plane;
+    assert_int_equal(name, SHMT_ARRAY_BOARD);
+    return (struct shmt_array){.at = &play.board, .n = sizeof play.board, .each = 1};
 }
 
-static void rouse(struct shmt_store *store) { (void)store; }
+static void wake(struct shmt_store *store) { (void)store; }
 
 static uint32_t occupied(struct shmt_store *store, uint32_t rank) {
     (void)store;
@@ -109,8 +113,9 @@ static enum shmt_occupant occupant(struct shmt_store *store, uint32_t rank, stru
     return play.who[guest];
 }
 
-static const struct shmt_backend_ops OPS = {
-    .counters = counters, .abort_word = abort_word, .board = board, .rouse = rouse, .occupied = occupied, .occupant = occupant};
+static const struct shmt_store_ops STORE = {.counters = counters, .abort_word = abort_word, .array = array, .wake = wake};
+static const struct shmt_guest_ops GUEST_OPS = {.occupied = occupied, .occupant = occupant};
+static const struct shmt_backend BACKEND = {.store = &STORE, .guests = &GUEST_OPS};
 
 /* ---- a run ---- */
 
@@ -120,25 +125,26 @@ static void keep(void *arg, const char *line) {
     strncat(play.log, "\n", sizeof play.log - strlen(play.log) - 1);
 }
 
-static void begin(const char *on_stall, double time_limit, enum shmt_team_kind kind, uint32_t n_guests) {
+static void begin(uint64_t on_stall, double time_limit, const struct shmt_team_kind *kind, uint32_t n_guests) {
     play = (struct play){.now_ns = BEGAN};
-    struct shmtrain_store *store = &play.store;
-    store->ops = &OPS;
-    store->log.line = keep;
-    store->config.stall_timeout = strdup("5s");
-    store->config.on_stall = strdup(on_stall);
-    store->config.time_limit = time_limit;
-    store->spec = (struct shmt_spec){.n_seats = OWN + n_guests, .n_guests = n_guests, .n_workers = OWN};
-    for (uint32_t i = 0; i < OWN; i++) play.own[i] = kind == SHMT_TEAM_THREADS ? 0 : (pid_t)(100 + i);
+    play.call.log.line = keep;
+    play.config.parsed.stall_timeout_ns = 5 * SECOND;
+    play.config.on_stall = on_stall;
+    play.config.time_limit = time_limit;
+    play.run = (struct shmt_run){.call = &play.call,
+                                 .config = &play.config,
+                                 .backend = &BACKEND,
+                                 .job = {.backend = &BACKEND},
+                                 .spec = {.n_seats = OWN + n_guests, .n_guests = n_guests, .n_workers = OWN},
+                                 .stalls = &play.stalls};
+    for (uint32_t i = 0; i < OWN; i++) play.own[i] = kind->shares_process ? 0 : (pid_t)(100 + i);
     memset(play.state, 'S', sizeof play.state);
-    shmt_stalls_begin(store, &(const struct shmt_crew){.kind = kind});
+    shmt_stalls_begin(&play.run, &(const struct shmt_crew){.kind = kind});
 }
 
 static int end(void **state) {
     (void)state;
-    (void)shmt_stalls_end(&play.store, 0);
-    free(play.store.config.stall_timeout);
-    free(play.store.config.on_stall);
+    (void)shmt_stalls_end(&play.run, 0);
     return 0;
 }
 
@@ -152,14 +158,14 @@ static int pass(unsigned seconds, uint32_t busy) {
         play.now_ns += SECOND / 10;
         for (uint32_t seat = 0; seat < SEATS; seat++)
             if (busy & 1u << seat) bump_relaxed(&play.counters[seat].examples, 1);
-        rc = shmt_stalls_tick(&play.store, NULL);
+        rc = shmt_stalls_tick(&play.run, NULL);
     }
     return rc;
 }
 
 static void time_is_over(void) {
-    play.store.timed_out = true;
-    play.store.timed_out_ns = play.now_ns;
+    play.run.timed_out = true;
+    play.run.timed_out_ns = play.now_ns;
 }
 
 static bool says(const char *words) { return strstr(play.log, words) != NULL; }
@@ -168,40 +174,40 @@ static bool says(const char *words) { return strstr(play.log, words) != NULL; }
 
 static void a_workers_process_is_killed_once(void **state) {
     (void)state;
-    begin("kill", NAN, SHMT_TEAM_PROCESSES, GUESTS);
+    begin(SHMT_STALL_KILL, NAN, &SHMT_TEAM_PROCESSES, GUESTS);
     for (uint32_t seat = 0; seat < OWN; seat++) work(seat);
     assert_int_equal(pass(20, 1), 0);
     assert_int_equal(play.n_kills, 1);
     assert_int_equal(play.killed, 101);
     assert_true(says("worker 1 (process 101) has made no progress for 5") && says(": it is killed (--on-stall kill)\n"));
-    assert_int_equal(play.store.report.stalls, 1);
+    assert_int_equal(play.run.report.stalls, 1);
 }
 
 /* Nor is "it is killed" said of it. It is tried again. */
 static void who_cannot_be_killed_at_once_is_killed_at_a_later_look(void **state) {
     (void)state;
-    begin("kill", NAN, SHMT_TEAM_PROCESSES, 0);
+    begin(SHMT_STALL_KILL, NAN, &SHMT_TEAM_PROCESSES, 0);
     play.kill_rc = -1;
     play.kill_errno = EAGAIN;
     for (uint32_t seat = 0; seat < OWN; seat++) work(seat);
     assert_int_equal(pass(10, 1), 0);
     assert_true(play.n_kills > 1);
     assert_true(says("cannot be told to kill it") && !says("it is killed"));
-    assert_false(shmt_stalls_is(&play.store, 1));
-    assert_int_equal(play.store.report.stalls, 0);
+    assert_false(shmt_stalls_is(&play.run, 1));
+    assert_int_equal(play.run.report.stalls, 0);
     const uint32_t before = play.n_kills;
     play.kill_rc = 0;
     assert_int_equal(pass(10, 1), 0);
     assert_int_equal(play.n_kills, before + 1);
     assert_true(says("it is killed"));
-    assert_int_equal(play.store.report.stalls, 1);
+    assert_int_equal(play.run.report.stalls, 1);
 }
 
 static void a_guests_process_is_killed_and_a_thread_of_an_application_is_not(void **state) {
     (void)state;
     for (int thread = 0; thread < 2; thread++)
         for (int unseen = 0; unseen < 2; unseen++) {
-            begin("kill", NAN, SHMT_TEAM_PROCESSES, GUESTS);
+            begin(SHMT_STALL_KILL, NAN, &SHMT_TEAM_PROCESSES, GUESTS);
             play.who[0] = SHMT_OCCUPANT_WORKS;
             play.thread[0] = thread;
             play.unseen[0] = unseen;
@@ -209,19 +215,19 @@ static void a_guests_process_is_killed_and_a_thread_of_an_application_is_not(voi
             play.kill_errno = ESRCH;
             work(OWN);
             const int rc = pass(10, 3);
-            assert_non_null(strstr(rc == 0 ? play.log : play.store.stalls.lost.text, "worker 2 ("));
+            assert_non_null(strstr(rc == 0 ? play.log : play.stalls.lost.text, "worker 2 ("));
             assert_int_equal(rc, !thread && unseen ? SHMTRAIN_E_DIED : 0); /* cannot be killed, and may go on at any moment */
             assert_int_equal(play.n_kills, !thread ? 1 : 0);
             assert_int_equal(says("use a longer --stall-timeout"), thread);
             assert_int_equal(says("it is killed"), !thread && !unseen);
             end(NULL);
         }
-    begin("report", NAN, SHMT_TEAM_PROCESSES, 0); /* for the teardown */
+    begin(SHMT_STALL_REPORT, NAN, &SHMT_TEAM_PROCESSES, 0); /* for the teardown */
 }
 
 static void who_has_ended_meanwhile_is_not_said_to_be_killed(void **state) {
     (void)state;
-    begin("kill", NAN, SHMT_TEAM_PROCESSES, GUESTS);
+    begin(SHMT_STALL_KILL, NAN, &SHMT_TEAM_PROCESSES, GUESTS);
     play.who[0] = SHMT_OCCUPANT_WORKS;
     play.kill_rc = -1;
     play.kill_errno = ESRCH;
@@ -233,7 +239,7 @@ static void who_has_ended_meanwhile_is_not_said_to_be_killed(void **state) {
 static void killing_has_no_effect_where_all_are_threads(void **state) {
     (void)state;
     for (uint32_t guests = 0; guests <= GUESTS; guests += GUESTS) {
-        begin("kill", NAN, SHMT_TEAM_THREADS, guests);
+        begin(SHMT_STALL_KILL, NAN, &SHMT_TEAM_THREADS, guests);
         assert_int_equal(says("--on-stall kill has no effect"), guests == 0);
         for (uint32_t seat = 0; seat < OWN; seat++) work(seat);
         assert_int_equal(pass(10, 1), 0);
@@ -247,7 +253,7 @@ static void killing_has_no_effect_where_all_are_threads(void **state) {
 
 static void nobody_stands_still_on_a_seat_that_the_others_go_on_without(void **state) {
     (void)state;
-    begin("abort", 1, SHMT_TEAM_PROCESSES, GUESTS);
+    begin(SHMT_STALL_ABORT, 1, &SHMT_TEAM_PROCESSES, GUESTS);
     play.who[0] = SHMT_OCCUPANT_WORKS;
     for (uint32_t seat = 0; seat < SEATS; seat++) work(seat);
     assert_int_equal(pass(2, 7), 0);
@@ -262,7 +268,7 @@ static void nobody_stands_still_on_a_seat_that_the_others_go_on_without(void **s
 
 static void nor_on_one_whose_owner_has_not_come_yet(void **state) {
     (void)state;
-    begin("abort", NAN, SHMT_TEAM_PROCESSES, GUESTS);
+    begin(SHMT_STALL_ABORT, NAN, &SHMT_TEAM_PROCESSES, GUESTS);
     play.who[0] = SHMT_OCCUPANT_COMES;
     play.thread[0] = true;
     play.state[PROGRAM] = 'T';
@@ -272,7 +278,7 @@ static void nor_on_one_whose_owner_has_not_come_yet(void **state) {
 
 static void who_has_died_does_not_wait(void **state) {
     (void)state;
-    begin("report", NAN, SHMT_TEAM_PROCESSES, GUESTS);
+    begin(SHMT_STALL_REPORT, NAN, &SHMT_TEAM_PROCESSES, GUESTS);
     wait_for_others(0);
     wait_for_others(OWN);
     work(1);
@@ -284,7 +290,7 @@ static void who_has_died_does_not_wait(void **state) {
 
 static void a_time_limit_waits_for_who_is_at_work(void **state) {
     (void)state;
-    begin("report", 1, SHMT_TEAM_PROCESSES, 0);
+    begin(SHMT_STALL_REPORT, 1, &SHMT_TEAM_PROCESSES, 0);
     work(0);
     wait_for_others(1);
     play.state[100] = 'R';
@@ -295,31 +301,31 @@ static void a_time_limit_waits_for_who_is_at_work(void **state) {
 
 static void and_ends_a_run_in_which_one_is_stopped(void **state) {
     (void)state;
-    begin("report", 1, SHMT_TEAM_PROCESSES, 0);
+    begin(SHMT_STALL_REPORT, 1, &SHMT_TEAM_PROCESSES, 0);
     work(0);
     wait_for_others(1);
     play.state[100] = 'T';
     time_is_over();
     assert_int_equal(pass(60, 0), SHMTRAIN_E_DIED);
-    assert_non_null(strstr(play.store.stalls.lost.text, "the time limit has passed"));
+    assert_non_null(strstr(play.stalls.lost.text, "the time limit has passed"));
 }
 
 static void or_one_that_cannot_be_seen_for_which_all_wait(void **state) {
     (void)state;
-    begin("report", 1, SHMT_TEAM_PROCESSES, GUESTS);
+    begin(SHMT_STALL_REPORT, 1, &SHMT_TEAM_PROCESSES, GUESTS);
     play.who[0] = SHMT_OCCUPANT_WORKS;
     play.unseen[0] = true;
     for (uint32_t seat = 0; seat < SEATS - 1; seat++) wait_for_others(seat);
     work(SEATS - 1); /* has died there */
     time_is_over();
     assert_int_equal(pass(60, 0), SHMTRAIN_E_DIED);
-    assert_non_null(strstr(play.store.stalls.lost.text, "worker 2 (joined by name)"));
+    assert_non_null(strstr(play.stalls.lost.text, "worker 2 (joined by name)"));
 }
 
 static void but_not_while_one_scores_or_copies(void **state) {
     (void)state;
     for (int copies = 0; copies < 2; copies++) {
-        begin("report", 1, SHMT_TEAM_PROCESSES, GUESTS);
+        begin(SHMT_STALL_REPORT, 1, &SHMT_TEAM_PROCESSES, GUESTS);
         play.who[0] = SHMT_OCCUPANT_WORKS;
         play.unseen[0] = true;
         for (uint32_t seat = 1; seat < SEATS - 1; seat++) wait_for_others(seat);
@@ -331,6 +337,7 @@ static void but_not_while_one_scores_or_copies(void **state) {
 }
 
 int main(void) {
+    shmt_host_use(&HOST);
 #define TEST(f) cmocka_unit_test_teardown(f, end)
     const struct CMUnitTest tests[] = {
         TEST(a_workers_process_is_killed_once),

@@ -59,15 +59,17 @@ static void read_all(struct shmtrain_store *store, float out[ROWS]) {
     WELL(store, shmtrain_store_read(store, 0, 0, ROWS, out));
 }
 
-static const char *const OPTIMIZERS[] = {"sgd", "momentum", "adagrad", "adam", "ftrl"};
+static const char *const OPTIMIZERS[] = {"sgd",      "momentum", "adagrad",  "adam",  "ftrl",
+                                         "nesterov", "rmsprop",  "adadelta", "adamw", "lamb"};
 static const struct way WAYS[] = {{"", "sync", "shm", "3"}, {"", "sync", "plain", "1"}, {"", "async", "shm", "1"}};
-enum { N_OPTIMIZERS = 5, N_WAYS = 3 };
+enum { N_OPTIMIZERS = 10, N_WAYS = 3 };
 
 static void two_runs_are_one_long_run(void **state) {
     (void)state;
     for (int o = 0; o < N_OPTIMIZERS; o++)
         for (int k = 0; k < N_WAYS; k++) {
             struct way way = WAYS[k];
+            if (strcmp(way.mode, "sync") != 0 && strcmp(OPTIMIZERS[o], "lamb") == 0) continue; /* which it refuses */
             float once[ROWS], twice[ROWS];
             way.optimizer = OPTIMIZERS[o];
             struct shmtrain_store *a = make_way(&way), *b = make_way(&way);

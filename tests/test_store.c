@@ -7,9 +7,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "store/kernels_reference.h"
-#include "store/path.h"
-#include "store/table.h"
+#include "kernels_reference.h"
+#include "update/path.h"
+#include "update/table.h"
 
 /* What a push is made with, for literals. */
 #define UPDATE(r, l) (&(const struct shmt_update){.rate = (r), .scale = 1, .l2 = (l)})
@@ -25,7 +25,7 @@ static void some_slope(void *arg, uint32_t first, uint32_t n, const float *dot, 
 struct variant {
     enum shmt_write write;
     enum shmt_rule_kind rule;
-    bool values, l1, l2, bias, order, map, share, counted, locks;
+    bool values, l1, l2, decay, clip, bias, order, map, share, counted, locks;
     uint32_t n, group, at, n_dense;
 };
 
@@ -34,6 +34,8 @@ static struct variant variant_of(struct dice *d) {
     struct variant v = {.values = roll(d, 2),
                         .l1 = roll(d, 3) == 0,
                         .l2 = roll(d, 2),
+                        .decay = roll(d, 3) == 0,
+                        .clip = roll(d, 3) == 0,
                         .bias = roll(d, 2),
                         .order = roll(d, 2),
                         .map = roll(d, 2),
@@ -80,7 +82,10 @@ static void run_all(const struct shmt_kernels *kernels, const struct variant *v,
                                   .momentum = 0.8f,
                                   .beta2 = 0.95f,
                                   .epsilon = 1e-3f,
-                                  .beta = 1};
+                                  .beta = 1,
+                                  .rho = 0.9f,
+                                  .weight_decay = v->decay ? 0.5f : 0,
+                                  .clip = v->clip ? 0.2f : 0};
     uint32_t next = 0;
     kernels->need(&span, x);
     kernels->each(&span, x, v->group, some_slope, &next, &u);
@@ -91,8 +96,9 @@ static void run_all(const struct shmt_kernels *kernels, const struct variant *v,
 }
 
 static const struct shmt_kernels *kernels_for(const struct shmt_path *path, const struct variant *v) {
-    if (v->write == SHMT_WRITE_RACY && v->counted) return shmt_kernels_that_count(v->rule, v->values, v->l1 || v->l2);
-    return path->find(v->write, v->rule, v->values, v->l1 || v->l2);
+    const bool restrained = v->l1 || v->l2 || v->decay || v->clip;
+    if (v->write == SHMT_WRITE_RACY && v->counted) return shmt_kernels_that_count(v->rule, v->values, restrained);
+    return path->find(v->write, v->rule, v->values, restrained);
 }
 
 /* Every CPU path that the machine has; the others are said to be skipped. */
@@ -134,8 +140,17 @@ static void wide_tables_are_pushed_across_units(void **state) {
     static float weight[2][N], words[2][4 * N], grad[N];
     static _Atomic uint32_t lock[4];
     struct dice d = {.seed = 19};
-    const struct shmt_update u = {
-        .rate = 0.1f, .scale = 0.5f, .l1 = 0.1f, .l2 = 0.3f, .momentum = 0.5f, .beta2 = 0.9f, .epsilon = 0.1f, .beta = 1};
+    const struct shmt_update u = {.rate = 0.1f,
+                                  .scale = 0.5f,
+                                  .l1 = 0.1f,
+                                  .l2 = 0.3f,
+                                  .weight_decay = 0.2f,
+                                  .momentum = 0.5f,
+                                  .beta2 = 0.9f,
+                                  .epsilon = 0.1f,
+                                  .beta = 1,
+                                  .rho = 0.8f,
+                                  .clip = 0.3f};
     for (uint32_t i = 0; i < N; i++) grad[i] = draw(&d), weight[0][i] = weight[1][i] = draw(&d);
     for (uint32_t i = 0; i < 3 * SHMT_N_RULES; i++) {
         const enum shmt_write write = i % 3;
@@ -178,7 +193,10 @@ static void rules_that_cannot_bear_a_write_mode_have_no_kernels_for_it(void **st
     (void)state;
     for (uint32_t i = 0; i < 8; i++) {
         assert_null(shmt_kernels_find(SHMT_WRITE_ATOMIC, SHMT_RULE_ADAM, i & 1, i & 2));
+        assert_null(shmt_kernels_find(SHMT_WRITE_ATOMIC, SHMT_RULE_ADAMW, i & 1, i & 2));
         assert_null(shmt_kernels_find(SHMT_WRITE_ATOMIC, SHMT_RULE_FTRL, i & 1, i & 2));
+        assert_null(shmt_kernels_find(SHMT_WRITE_RACY, SHMT_RULE_LAMB, i & 1, i & 2));
+        assert_null(shmt_kernels_that_count(SHMT_RULE_LAMB, i & 1, i & 2));
         for (uint32_t write = 0; write < 4; write++)
             for (uint32_t rule = 0; rule < SHMT_N_RULES; rule++)
                 if (is_legal(write, rule)) assert_non_null(shmt_kernels_find(write, rule, i & 1, i & 2));
@@ -417,6 +435,7 @@ static void replicas_are_merged_alike_on_every_path(void **state) {
     uint32_t changed = 0;
     for (uint32_t round = 0; round < 200 * SHMT_N_RULES; round++) {
         const enum shmt_rule_kind rule = round % SHMT_N_RULES;
+        if (shmt_rule_needs_norms(rule)) continue; /* there are no replicas then */
         const enum shmt_merge_beside beside = is_legal(SHMT_WRITE_ATOMIC, rule) ? round / SHMT_N_RULES % 3 : round % 2;
         struct table want[3], got[3];
         const bool changes = merge(shmt_path_of(SHMT_CPU_PORTABLE), rule, beside, round, &want[0], &want[1], &want[2]);

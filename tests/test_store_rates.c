@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "store/rate.h"
+#include "update/rate.h"
 
 static void rates_fall_as_their_power_says(void **state) {
     (void)state;
@@ -66,8 +66,8 @@ static void a_cosine_falls_to_zero_at_the_end_of_the_run(void **state) {
 
 static void a_warm_up_grows_from_zero_and_ends_in_the_schedule(void **state) {
     (void)state;
-    static const int KINDS[] = {SHMT_RATE_CONSTANT, SHMT_RATE_INVERSE, SHMT_RATE_STEP, SHMT_RATE_COSINE};
-    for (int kind = 0; kind < 4; kind++) {
+    static const int KINDS[] = {SHMT_RATE_CONSTANT, SHMT_RATE_INVERSE, SHMT_RATE_STEP, SHMT_RATE_COSINE, SHMT_RATE_ONE_CYCLE};
+    for (size_t kind = 0; kind < sizeof KINDS / sizeof *KINDS; kind++) {
         struct shmt_rate rate = {
             .base = 0.5f, .kind = KINDS[kind], .power = 0.5f, .every = 2, .factor = 0.5, .warmup = 1.5, .epochs = 10};
         struct shmt_rate without = rate;
@@ -86,8 +86,8 @@ static void a_warm_up_grows_from_zero_and_ends_in_the_schedule(void **state) {
 
 static void schedules_have_names(void **state) {
     (void)state;
-    static const char *const NAMES[] = {"constant", "inverse", "step", "cosine"};
-    for (int kind = SHMT_RATE_CONSTANT; kind <= SHMT_RATE_COSINE; kind++)
+    static const char *const NAMES[] = {"constant", "inverse", "step", "cosine", "one-cycle"};
+    for (int kind = SHMT_RATE_CONSTANT; kind <= SHMT_RATE_ONE_CYCLE; kind++)
         assert_string_equal(shmt_rate_name(&(struct shmt_rate){.kind = kind}), NAMES[kind]);
 }
 

@@ -1,17 +1,25 @@
-/* Tests of the update rules: live kernels and the apply phase against the formulas of store/rule.h in double precision, ftrl
+/* Tests of the update rules: live kernels and the apply phase against the formulas of update/rule.h in double precision, ftrl
  * against the objective that it minimises, adam against numbers of another program; state, refusals. That fast kernels have
  * the bits of plain loops is tested in test_store.c. */
 #include "store_help.h"
 
 #include <math.h>
 
-#include "store/kernels_reference.h"
-#include "store/rule.h"
+#include "kernels_reference.h"
+#include "base/line.h"
+#include "update/path.h"
 
 /* A rule with constants at which every term counts. */
 static struct shmt_rule rule_of(enum shmt_rule_kind kind, float l1, float l2) {
-    return (struct shmt_rule){
-        .kind = kind, .l1 = l1, .l2 = l2, .momentum = 0.9f, .beta2 = 0.99f, .epsilon = 1e-3f, .beta = 0.5f};
+    return (struct shmt_rule){.kind = kind,
+                              .l1 = l1,
+                              .l2 = l2,
+                              .momentum = 0.9f,
+                              .beta2 = 0.99f,
+                              .epsilon = 1e-3f,
+                              .beta = 0.5f,
+                              .rho = 0.95f,
+                              .weight_decay = kind == SHMT_RULE_ADAMW || kind == SHMT_RULE_LAMB ? l2 : 0};
 }
 
 /* ---- the formulas, word for word, in double ---- */
@@ -29,7 +37,8 @@ static double exact_step(double w, double a, double r1, const struct shmt_rule *
 /* Update number k (from 1) of this parameter. */
 static void exact_push(struct exact *x, double g, double r, double share, uint64_t k, const struct shmt_rule *rule) {
     const double m = (double)rule->momentum, b2 = (double)rule->beta2, epsilon = (double)rule->epsilon, before = x->n;
-    double r1;
+    const double rho = (double)rule->rho;
+    double r1, q;
     switch (rule->kind) {
         case SHMT_RULE_SGD:
             x->w = exact_step(x->w, r * g, r, rule, share);
@@ -43,6 +52,25 @@ static void exact_push(struct exact *x, double g, double r, double share, uint64
             r1 = r / (sqrt(x->n) + epsilon);
             x->w = exact_step(x->w, r1 * g, r1, rule, share);
             return;
+        case SHMT_RULE_NESTEROV:
+            x->v = m * x->v + g;
+            x->w = exact_step(x->w, r * (g + m * x->v), r / (1 - m), rule, share);
+            return;
+        case SHMT_RULE_RMSPROP:
+            x->v = rho * x->v + (1 - rho) * g * g;
+            r1 = r / (sqrt(x->v) + epsilon);
+            x->w = exact_step(x->w, r1 * g, r1, rule, share);
+            return;
+        case SHMT_RULE_ADADELTA:
+            x->v = rho * x->v + (1 - rho) * g * g;
+            q = sqrt(x->n + epsilon) / sqrt(x->v + epsilon);
+            x->n = rho * x->n + (1 - rho) * q * g * q * g;
+            x->w = x->v > 0 ? exact_step(x->w, r * q * g, r * q, rule, share) : x->w;
+            return;
+        case SHMT_RULE_LAMB: /* its ratio is in the rate already */
+        case SHMT_RULE_ADAMW:
+            x->w *= 1 - fmin(1, r * (double)rule->weight_decay * share);
+            /* fall through */
         case SHMT_RULE_ADAM:
             x->m = m * x->m + (1 - m) * g;
             x->v = b2 * x->v + (1 - b2) * g * g;
@@ -108,7 +136,7 @@ static void live_course(const struct shmt_rule *rule, enum shmt_write write, boo
         for (int i = 0; i < FLOATS; i++) {
             const bool bias = sparse && i == FLOATS - 1, ftrl = rule->kind == SHMT_RULE_FTRL;
             struct shmt_rule mine = *rule;
-            if (bias) mine.l1 = mine.l2 = 0;
+            if (bias) mine.l1 = mine.l2 = mine.weight_decay = 0;
             exact_push(&c.exact[i], sparse ? (double)slope * (double)value[i] : (double)value[i] / 4, (double)u.rate,
                        sparse && !bias && !ftrl ? (double)shares[i] : 1, (uint64_t)k + 1, &mine);
         }
@@ -243,6 +271,75 @@ static void adams_corrections_are_one_minus_a_power(void **state) {
     }
 }
 
+/* What is left out where it would change nothing (a division by 1, a step of L2 of 0) is left out on every path, and in the last few
+ * floats, which are updated one by one. */
+static void corrected_updates_have_the_bits_of_a_plain_loop(void **state) {
+    enum { N = 37 };
+    static const enum shmt_rule_kind KINDS[] = {SHMT_RULE_ADAM, SHMT_RULE_ADAMW, SHMT_RULE_LAMB};
+    struct dice d = {.seed = 25};
+    (void)state;
+    for (uint32_t i = 0; i < 3 * 2 * 2 * 2; i++) {
+        struct shmt_rule rule = rule_of(KINDS[i / 8], 0, 0);
+        float grad[N], w[N], words[2 * N], want[3][N];
+        struct shmt_update u;
+        rule.weight_decay = i / 4 % 2 && i >= 8 ? 0.25f : 0;
+        shmt_update_make(&rule, 0.1f, i / 2 % 2 ? 1000 : 5, &u);
+        assert_int_equal(u.correct1 == 1, i / 2 % 2);
+        u.scale = 0.5f;
+        for (int k = 0; k < N; k++) grad[k] = draw(&d), w[k] = draw(&d), words[k] = draw(&d), words[N + k] = draw(&d) + 2;
+        for (int k = 0; k < N; k++) {
+            const float g = i % 2 ? 0 : grad[k] * u.scale;
+            const float m = want[1][k] = words[k] + (1 - u.momentum) * (g - words[k]);
+            const float v = want[2][k] = words[N + k] + (1 - u.beta2) * (g * g - words[N + k]);
+            const float rate = u.rate / (sqrtf(v / u.correct2) + u.epsilon);
+            want[0][k] = w[k] - u.rate * u.weight_decay * w[k];
+            want[0][k] -= rate * (m / u.correct1);
+        }
+        for (uint32_t cpu = 0; cpu < SHMT_N_CPUS; cpu++) {
+            float got[3 * N];
+            if (!shmt_cpu_has(cpu)) continue;
+            memcpy(got, w, sizeof w);
+            memcpy(got + N, words, sizeof words);
+            shmt_path_of(cpu)->apply(rule.kind, got, got + N, N, i % 2 ? NULL : grad, N, &u);
+            assert_memory_equal(got, want, sizeof got);
+        }
+    }
+}
+
+/* Whole lines, and a last one that is not; without a gradient, too. */
+static void squares_of_steps_are_alike_on_every_path(void **state) {
+    enum { LINE = SHMT_LINE / sizeof(float), N = 2 * LINE + 5, PARTS = 3 };
+    struct dice d = {.seed = 26};
+    (void)state;
+    for (uint32_t i = 0; i < 8; i++) {
+        const struct shmt_rule rule = rule_of(SHMT_RULE_LAMB, 0, i / 4 ? 0.25f : 0);
+        float grad[N], w[N], words[2 * N], moved[N], state_of_it[2 * N];
+        double want[2][PARTS] = {{0}}, got[2][PARTS];
+        struct shmt_update u;
+        shmt_update_make(&rule, 1, i / 2 % 2 ? 1000 : 5, &u);
+        u.l2 = 0;
+        for (int k = 0; k < N; k++) grad[k] = draw(&d), w[k] = draw(&d), words[k] = draw(&d), words[N + k] = draw(&d) + 2;
+        memcpy(moved, w, sizeof w);
+        memcpy(state_of_it, words, sizeof words);
+        shmt_rule_apply(rule.kind, moved, state_of_it, N, i % 2 ? NULL : grad, N, &u); /* at a rate of 1 */
+        for (int k = 0; k < N; k++) {
+            want[0][k / LINE] += (double)w[k] * (double)w[k];
+            want[1][k / LINE] += ((double)w[k] - (double)moved[k]) * ((double)w[k] - (double)moved[k]);
+        }
+        for (uint32_t cpu = 0; cpu < SHMT_N_CPUS; cpu++) {
+            double first[2][PARTS];
+            if (!shmt_cpu_has(cpu)) continue;
+            shmt_path_of(cpu)->squares(w, words, N, i % 2 ? NULL : grad, N, &u, got[0], got[1]);
+            shmt_rule_squares(w, words, N, i % 2 ? NULL : grad, N, &u, first[0], first[1]); /* the portable one */
+            assert_memory_equal(got, first, sizeof got);
+            for (int part = 0; part < PARTS; part++) {
+                assert_true(fabs(got[0][part] - want[0][part]) <= 1e-12 * want[0][part]);
+                assert_true(fabs(got[1][part] - want[1][part]) <= 1e-5 * want[1][part]); /* differences of floats */
+            }
+        }
+    }
+}
+
 static void apply_sgd(float *w, const float *grad, uint64_t n, float rate, float l2) {
     const struct shmt_update u = {.rate = rate, .scale = 1, .l2 = l2};
     shmt_rule_apply(SHMT_RULE_SGD, w, NULL, 0, grad, n, &u);
@@ -278,9 +375,11 @@ static void l2_is_stable_for_every_rate(void **state) {
  * and l2 stand against sums of gradients, and count for less and less. */
 static void rules_find_the_minimum_of_one_objective(void **state) {
     (void)state;
-    static const enum shmt_rule_kind KINDS[] = {SHMT_RULE_SGD, SHMT_RULE_MOMENTUM, SHMT_RULE_ADAGRAD, SHMT_RULE_ADAM};
-    for (uint32_t i = 0; i < 4 * 4; i++) {
-        const struct shmt_rule rule = rule_of(KINDS[i / 4], L1S[i % 4] * 8, L2S[i % 4] * 10);
+    static const enum shmt_rule_kind KINDS[] = {SHMT_RULE_SGD,      SHMT_RULE_MOMENTUM, SHMT_RULE_ADAGRAD,  SHMT_RULE_ADAM,
+                                                SHMT_RULE_NESTEROV, SHMT_RULE_RMSPROP,  SHMT_RULE_ADADELTA, SHMT_RULE_ADAMW};
+    for (uint32_t i = 0; i < sizeof KINDS / sizeof *KINDS * 4; i++) {
+        struct shmt_rule rule = rule_of(KINDS[i / 4], L1S[i % 4] * 8, L2S[i % 4] * 10);
+        rule.weight_decay = 0; /* it is no part of the objective */
         const double want = soft(1, (double)rule.l1) / (1 + (double)rule.l2);
         float w = 0.1f, words[2] = {0};
         for (uint64_t step = 0; step < 20000; step++) {
@@ -289,7 +388,9 @@ static void rules_find_the_minimum_of_one_objective(void **state) {
             shmt_update_make(&rule, 0.3f / (1 + 1e-3f * (float)step), step, &u);
             shmt_rule_apply(rule.kind, &w, words, 1, &grad, 1, &u);
         }
-        if (!(fabs((double)w - want) < 1e-3))
+        /* rmsprop's steps are of the rate's size, whatever the gradient is: it goes to and fro by the last one */
+        const double near = rule.kind == SHMT_RULE_RMSPROP ? 0.3 / 20 : 1e-3;
+        if (!(fabs((double)w - want) < near))
             fail_msg("%s, l1 %g, l2 %g: %g, and not %g", shmt_rule_name(rule.kind), (double)rule.l1, (double)rule.l2, (double)w,
                      want);
     }
@@ -384,15 +485,58 @@ static void ftrl_that_nothing_holds_rests_until_its_first_gradient(void **state)
 /* Arithmetic with numbers below FLT_MIN takes many times longer, and rounding would keep them there for ever. */
 static void averages_of_gradients_that_ended_become_zero(void **state) {
     (void)state;
+    static const enum shmt_rule_kind KINDS[] = {SHMT_RULE_MOMENTUM, SHMT_RULE_NESTEROV, SHMT_RULE_RMSPROP, SHMT_RULE_ADADELTA,
+                                                SHMT_RULE_ADAM,     SHMT_RULE_ADAMW,    SHMT_RULE_LAMB};
     for (enum shmt_write write = SHMT_WRITE_RACY; write <= SHMT_WRITE_AGGREGATE; write++)
-        for (int i = 0; i < 2; i++) {
-            const struct shmt_rule rule = rule_of(i ? SHMT_RULE_ADAM : SHMT_RULE_MOMENTUM, 0, 0);
+        for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++) {
+            const struct shmt_rule rule = rule_of(KINDS[i], 0, 0);
             float w = 1, words[4] = {0};
             if (!is_legal(write, rule.kind)) continue;
             push_one(&rule, write, &w, words, &(float){-1});
             for (int k = 0; k < 10000; k++) push_one(&rule, write, &w, words, &(float){0});
-            assert_true(words[0] == 0 && (i == 0 || words[1] == 0));
+            for (uint32_t p = 0; p < shmt_rule_planes(&rule, false); p++) assert_true(words[p] == 0);
         }
+}
+
+/* Of each element, also of a bias, in every write mode; what is no number is not made one. */
+static void gradients_are_limited_element_by_element(void **state) {
+    (void)state;
+    static const float GRAD[] = {8, -8, 0.25f, 0, 1e30f, -INFINITY, NAN};
+    static const float WANT[] = {-0.5f, 0.5f, -0.25f, 0, -0.5f, 0.5f, NAN}; /* rate 1 */
+    const struct shmt_rule rule = {.kind = SHMT_RULE_SGD, .clip = 0.5f};
+    for (enum shmt_write write = SHMT_WRITE_RACY; write <= SHMT_WRITE_AGGREGATE; write++)
+        for (size_t i = 0; i < sizeof GRAD / sizeof *GRAD; i++) {
+            float w[2] = {0};
+            const uint64_t start[] = {0, 1};
+            const uint32_t id = 0;
+            const struct shmt_span span = {.weight = w, .sink = w, .rows = 2, .width = 1};
+            const struct shmtrain_csr x = {.size = sizeof(struct shmtrain_csr), .n = 1, .bias = 1, .start = start, .id = &id};
+            struct shmt_update u;
+            shmt_update_make(&rule, 1, 0, &u);
+            if (write == SHMT_WRITE_AGGREGATE)
+                shmt_rule_apply(SHMT_RULE_SGD, w, NULL, 0, (float[]){GRAD[i], GRAD[i]}, 2, &u);
+            else
+                shmt_kernels_find(write, SHMT_RULE_SGD, false, true)->push_sparse(&span, &x, &GRAD[i], &u);
+            for (int k = 0; k < 2; k++) assert_true(isnan(WANT[i]) ? isnan(w[k]) : w[k] == WANT[i]);
+        }
+}
+
+/* By itself, however large its gradients are, and never beyond 0. */
+static void weight_decay_takes_its_share_apart_from_gradients(void **state) {
+    (void)state;
+    for (enum shmt_write write = SHMT_WRITE_RACY; write <= SHMT_WRITE_AGGREGATE; write++) {
+        struct shmt_rule rule = rule_of(SHMT_RULE_ADAMW, 0, 0), plain = rule_of(SHMT_RULE_ADAM, 0, 0);
+        float w = 2, v = 2, words[4] = {0}, same[4] = {0};
+        if (!is_legal(write, SHMT_RULE_ADAMW)) continue;
+        rule.weight_decay = 0.5f; /* times a rate of 0.3 */
+        push_one(&rule, write, &w, words, &(float){1000});
+        push_one(&plain, write, &v, same, &(float){1000});
+        assert_true(fabsf((v - w) - 0.3f) < 1e-6f && memcmp(words, same, sizeof words) == 0);
+        rule.weight_decay = 100;
+        w = 2, memset(words, 0, sizeof words);
+        push_one(&rule, write, &w, words, &(float){0});
+        assert_true(w == 0);
+    }
 }
 
 /* Guards look for numbers that are none: no rule may turn them into zeros. */
@@ -419,13 +563,40 @@ static void refused(struct shmt_rule rule, enum shmt_write write, const char *wo
 static void rules_refuse_what_they_cannot_bear_and_say_why(void **state) {
     (void)state;
     refused(rule_of(SHMT_RULE_FTRL, 0, 0), SHMT_WRITE_ATOMIC, "a weight that matches its z and n");
-    refused(rule_of(SHMT_RULE_ADAM, 0, 0), SHMT_WRITE_ATOMIC, "its step has no bound");
+    refused(rule_of(SHMT_RULE_ADAM, 0, 0), SHMT_WRITE_ATOMIC, "adam cannot be written atomically: its step has no bound");
+    refused(rule_of(SHMT_RULE_ADAMW, 0, 0), SHMT_WRITE_ATOMIC, "adamw cannot be written atomically: its step has no bound");
     refused(rule_of(SHMT_RULE_ADAM, 0, 0), SHMT_WRITE_ATOMIC, "use --write racy or locked");
+    refused(rule_of(SHMT_RULE_LAMB, 0, 0), SHMT_WRITE_RACY,
+            "lamb needs the norms of a table's weights and of its step before any is changed, which write racy never has: use "
+            "--mode sync, or --optimizer adamw");
     for (uint32_t i = 0; i < SHMT_N_RULES * 4; i++) {
         const struct shmt_rule rule = rule_of(i / 4, 0.1f, 0.1f);
-        const bool alone = rule.kind == SHMT_RULE_FTRL || rule.kind == SHMT_RULE_ADAM;
-        assert_int_equal(is_legal(i % 4, rule.kind), !(alone && i % 4 == SHMT_WRITE_ATOMIC));
+        const bool alone = rule.kind == SHMT_RULE_FTRL || rule.kind == SHMT_RULE_ADAM || rule.kind == SHMT_RULE_ADAMW;
+        const bool never_live = rule.kind == SHMT_RULE_LAMB && i % 4 != SHMT_WRITE_AGGREGATE;
+        assert_int_equal(is_legal(i % 4, rule.kind), !(alone && i % 4 == SHMT_WRITE_ATOMIC) && !never_live);
     }
+}
+
+static void what_needs_norms_is_refused_where_parts_have_their_updates_apart(void **state) {
+    (void)state;
+    static const struct {
+        struct shmt_policy policy;
+        bool legal;
+    } CASES[] = {{{.write = SHMT_WRITE_AGGREGATE}, true},
+                 {{.write = SHMT_WRITE_AGGREGATE, .staleness = 2}, false},
+                 {{.write = SHMT_WRITE_AGGREGATE, .quorum = 3}, false},
+                 {{.write = SHMT_WRITE_LOCKED}, false}};
+    struct shmt_rule lamb = rule_of(SHMT_RULE_LAMB, 0, 0), adamw = rule_of(SHMT_RULE_ADAMW, 0, 0);
+    struct shmt_error e = {0};
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        assert_int_equal(shmt_rule_check_policy(&adamw, &CASES[i].policy, NULL), 0);
+        assert_int_equal(shmt_rule_check_policy(&lamb, &CASES[i].policy, &e), CASES[i].legal ? 0 : SHMTRAIN_E_USAGE);
+    }
+    e = (struct shmt_error){0};
+    assert_int_equal(shmt_rule_check_policy(&lamb, &CASES[1].policy, &e), SHMTRAIN_E_USAGE);
+    assert_non_null(strstr(e.text, "with a quorum or staleness parts are changed one by one: use --mode sync"));
+    lamb.clip_norm = 1;
+    refused(lamb, SHMT_WRITE_AGGREGATE, "lamb divides its steps by their own norm: leave out clip-norm");
 }
 
 static void constants_that_cannot_be_are_refused(void **state) {
@@ -445,6 +616,21 @@ static void constants_that_cannot_be_are_refused(void **state) {
     WITH(SHMT_RULE_ADAM, beta2, NAN, "of at least 0 and below 1");
     WITH(SHMT_RULE_ADAM, epsilon, 0, "an epsilon above 0");
     WITH(SHMT_RULE_ADAGRAD, epsilon, -1, "an epsilon above 0");
+    WITH(SHMT_RULE_NESTEROV, momentum, 1, "of at least 0 and below 1");
+    WITH(SHMT_RULE_RMSPROP, rho, 1, "a rho from 0 to below 1");
+    WITH(SHMT_RULE_ADADELTA, rho, NAN, "a rho from 0 to below 1");
+    WITH(SHMT_RULE_ADADELTA, epsilon, 0, "an epsilon above 0");
+    WITH(SHMT_RULE_RMSPROP, epsilon, 0, "an epsilon above 0");
+    WITH(SHMT_RULE_ADAMW, epsilon, 0, "an epsilon above 0");
+    WITH(SHMT_RULE_ADAMW, weight_decay, -1, "a weight decay of at least 0");
+    WITH(SHMT_RULE_ADAMW, weight_decay, INFINITY, "a weight decay of at least 0");
+    WITH(SHMT_RULE_SGD, clip_norm, 1,
+         "clip-norm needs the gradient of all tables before any is applied, which write racy never has");
+    WITH(SHMT_RULE_SGD, clip_norm, -1, "clip-norm -1: use a number above 0");
+    struct shmt_rule both = {.kind = SHMT_RULE_SGD, .clip = 1, .clip_norm = 1};
+    refused(both, SHMT_WRITE_AGGREGATE, "clip-value and clip-norm both limit the gradient: leave out one of them");
+    WITH(SHMT_RULE_SGD, clip, -1, "clip-value -1: use a number above 0");
+    WITH(SHMT_RULE_ADAM, clip, INFINITY, "clip-value inf");
     WITH(SHMT_RULE_FTRL, beta, -1, "a beta of at least 0");
     WITH(SHMT_RULE_FTRL, beta, INFINITY, "a beta of at least 0");
     /* Constants of other rules do not matter to sgd. */
@@ -460,8 +646,8 @@ static void rules_have_names(void **state) {
         assert_int_equal(shmt_rule_parse(shmt_rule_name(i), &kind, NULL), 0);
         assert_int_equal(kind, i);
     }
-    assert_int_equal(shmt_rule_parse("adamw", &kind, &e), SHMTRAIN_E_USAGE);
-    assert_non_null(strstr(e.text, "use sgd, momentum, adagrad, adam or ftrl"));
+    assert_int_equal(shmt_rule_parse("adamax", &kind, &e), SHMTRAIN_E_USAGE);
+    assert_non_null(strstr(e.text, "use sgd, momentum, nesterov, adagrad, rmsprop, adadelta, adam, adamw, lamb or ftrl"));
 }
 
 int main(void) {
@@ -471,6 +657,8 @@ int main(void) {
         cmocka_unit_test(ftrl_minimises_its_objective),
         cmocka_unit_test(adam_gives_the_numbers_of_another_program),
         cmocka_unit_test(adams_corrections_are_one_minus_a_power),
+        cmocka_unit_test(corrected_updates_have_the_bits_of_a_plain_loop),
+        cmocka_unit_test(squares_of_steps_are_alike_on_every_path),
         cmocka_unit_test(small_l2_is_not_lost_in_rounding),
         cmocka_unit_test(l2_is_stable_for_every_rate),
         cmocka_unit_test(rules_find_the_minimum_of_one_objective),
@@ -478,8 +666,11 @@ int main(void) {
         cmocka_unit_test(weights_that_were_set_from_outside_stay_until_their_first_gradient),
         cmocka_unit_test(ftrl_that_nothing_holds_rests_until_its_first_gradient),
         cmocka_unit_test(averages_of_gradients_that_ended_become_zero),
+        cmocka_unit_test(gradients_are_limited_element_by_element),
+        cmocka_unit_test(weight_decay_takes_its_share_apart_from_gradients),
         cmocka_unit_test(what_is_no_number_stays_none),
         cmocka_unit_test(rules_refuse_what_they_cannot_bear_and_say_why),
+        cmocka_unit_test(what_needs_norms_is_refused_where_parts_have_their_updates_apart),
         cmocka_unit_test(constants_that_cannot_be_are_refused),
         cmocka_unit_test(rules_have_names),
     };

@@ -7,7 +7,15 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/atomic.h"
 #include "segment/budget.h"
+
+/* A sanitizer's allocator says no, as the C library's does, in place of ending the program. */
+#define EXPORTED __attribute__((visibility("default")))
+const char *__asan_default_options(void);
+EXPORTED const char *__asan_default_options(void) { return "allocator_may_return_null=1"; }
+const char *__tsan_default_options(void);
+EXPORTED const char *__tsan_default_options(void) { return "allocator_may_return_null=1"; }
 
 enum { MOST = SANITIZED ? 5000 : 20000 }; /* examples */
 
@@ -237,14 +245,27 @@ void __wrap_shmt_budget_read(const char *root, struct shmt_budget *out) {
     if (g_available) out->available_bytes = g_available;
 }
 
+/* MOST lines of 120 features each. */
+static char *make_wide_text(void) {
+    char *text = malloc((size_t)MOST * 120 * 8 + 1), *at = text;
+    assert_non_null(text);
+    for (int i = 0; i < MOST; i++) {
+        at += sprintf(at, "%d %d:0.5", i % 2, 1 + i % 7);
+        for (int k = 0; k < 119; k++) at += sprintf(at, " %d:%d", 10 + k, 1 + (i + k) % 3);
+        *at++ = '\n';
+    }
+    *at = '\0';
+    return text;
+}
+
 static void a_file_that_memory_has_no_room_for_is_read_line_by_line(void **state) {
     (void)state;
-    char *text = make_text(MOST, 2);
+    char *text = make_wide_text();
     write_text("data", text);
     struct shmtrain_store *store = make_trained("logistic");
     struct answers *whole = make_answers(store, ""), *a = make_answers(store, "");
     WELL(store, shmtrain_store_predict(store, "data", 1, keep, whole));
-    g_available = MOST * 10; /* the examples take more than twice as much */
+    g_available = MOST * 200; /* the examples take more than twice as much, and more than what is not asked about */
     WELL(store, shmtrain_store_predict(store, "data", 1, keep, a));
     assert_same(a, whole);
     memcpy(strstr(text + strlen(text) / 2, ":0.5"), ":0,5", 4);
@@ -253,12 +274,118 @@ static void a_file_that_memory_has_no_room_for_is_read_line_by_line(void **state
     refused(store, shmtrain_store_predict(store, "data", 1, keep, a), SHMTRAIN_E_DATA, "expected a number after");
     assert_in_range(a->n, MOST / 4, MOST - 1);
     assert_memory_equal(a->label, whole->label, a->n * sizeof *a->label);
-    refused(store, shmtrain_store_predict(store, "builtin:sparse:examples=20000", 0, keep, a), SHMTRAIN_E_MEMORY,
+    refused(store, shmtrain_store_predict(store, "builtin:sparse:examples=400000", 0, keep, a), SHMTRAIN_E_MEMORY,
             "but the "); /* that is no file */
     g_available = 0;
     free(whole);
     free(a);
     free(text);
+    shmtrain_store_destroy(store);
+}
+
+/* ---- workspaces ---- */
+
+static uint64_t g_workspace;
+static _Atomic uint32_t g_asked; /* how often */
+
+static uint32_t one_table(const struct shmtrain_data *data, const struct shmtrain_settings *with, const void *state,
+                          struct shmtrain_shape *out) {
+    (void)data;
+    (void)with;
+    (void)state;
+    out[0] = (struct shmtrain_shape){.name = "w", .rows = 1, .width = 1};
+    return 1;
+}
+
+static int step_nowhere(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch,
+                        double *loss_out) {
+    const float grad = 0;
+    (void)pass;
+    (void)batch;
+    *loss_out = 0;
+    return shmtrain_push(s, 0, 0, 1, &grad);
+}
+
+static int score_nothing(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch,
+                         float *score_out, double *loss_out) {
+    (void)s;
+    (void)pass;
+    for (uint32_t k = 0; k < batch->n; k++) score_out[k] = 0;
+    *loss_out = 0;
+    return 0;
+}
+
+static uint64_t workspace(const struct shmtrain_data *data, const struct shmtrain_settings *with, const void *state,
+                          uint32_t n) {
+    (void)data;
+    (void)with;
+    (void)state;
+    (void)n;
+    (void)take_relaxed(&g_asked, 1); /* a count, read when all are done */
+    return g_workspace;
+}
+
+static struct shmtrain_store *make_roomy(const char *workers) {
+    const struct shmtrain_model roomy = {.size = sizeof roomy,
+                                         .name = "roomy",
+                                         .tables = one_table,
+                                         .step = step_nowhere,
+                                         .score = score_nothing,
+                                         .workspace = workspace,
+                                         .traits.rate = 0.1f,
+                                         .task = SHMTRAIN_REGRESSION};
+    struct shmtrain_store *store;
+    g_workspace = 64;
+    write_text("data", "0 1:1\n1 2:1\n2 1:1\n");
+    assert_int_equal(shmtrain_store_create(&store), 0);
+    WELL(store, shmtrain_store_offer(store, &roomy));
+    WELL(store, shmtrain_store_set(store, "model", "roomy"));
+    WELL(store, shmtrain_store_set(store, "spawn", "threads"));
+    WELL(store, shmtrain_store_set(store, "workers", workers));
+    WELL(store, shmtrain_store_set(store, "epochs", "1"));
+    WELL(store, shmtrain_store_train(store, "data"));
+    return store;
+}
+
+/* What does not fit is refused before it is tried. */
+static void workspaces_count_as_memory_that_scoring_needs(void **state) {
+    const struct shmtrain_evaluation *e;
+    (void)state;
+    struct shmtrain_store *store = make_roomy("2");
+    struct answers *a = make_answers(store, "0 1:1\n");
+    for (int i = 0; i < 2; i++) {
+        g_workspace = i == 0 ? UINT64_C(1) << 50 : UINT64_MAX;
+        refused(store, shmtrain_store_evaluate(store, "data", &e), SHMTRAIN_E_MEMORY, "scoring the data");
+        refused(store, shmtrain_store_predict(store, "data", 0, keep, a), SHMTRAIN_E_MEMORY, "scoring the data");
+        refused(store, stream(a, 0), SHMTRAIN_E_MEMORY, "scoring the data");
+    }
+    g_workspace = 64;
+    WELL(store, stream(a, 0));
+    free(a);
+    shmtrain_store_destroy(store);
+}
+
+/* Where the limit of a process is lower than what there is. */
+static void a_workspace_that_the_system_refuses_is_named(void **state) {
+    (void)state;
+    struct shmtrain_store *store = make_roomy("1");
+    struct answers *a = make_answers(store, "0 1:1\n");
+    g_workspace = UINT64_C(1) << 60;
+    g_available = UINT64_MAX;
+    refused(store, stream(a, 0), SHMTRAIN_E_MEMORY, "not enough memory for the workspace of model roomy");
+    g_available = 0;
+    free(a);
+    shmtrain_store_destroy(store);
+}
+
+/* Three examples are one group, for one worker: the other seven are not started. */
+static void there_are_no_more_workers_than_groups_of_examples(void **state) {
+    const struct shmtrain_evaluation *e;
+    (void)state;
+    struct shmtrain_store *store = make_roomy("8");
+    store_relaxed(&g_asked, 0);
+    WELL(store, shmtrain_store_evaluate(store, "data", &e));
+    assert_int_equal(load_relaxed(&g_asked), 2); /* the budget, and a seat */
     shmtrain_store_destroy(store);
 }
 
@@ -271,6 +398,9 @@ int main(void) {
         cmocka_unit_test_setup(what_stands_before_a_bad_line_is_answered, deadline),
         cmocka_unit_test_setup(who_is_answered_can_end_it, deadline),
         cmocka_unit_test_setup(models_that_cannot_answer_are_refused, deadline),
+        cmocka_unit_test_setup(workspaces_count_as_memory_that_scoring_needs, deadline),
+        cmocka_unit_test_setup(a_workspace_that_the_system_refuses_is_named, deadline),
+        cmocka_unit_test_setup(there_are_no_more_workers_than_groups_of_examples, deadline),
         cmocka_unit_test_setup(a_file_that_memory_has_no_room_for_is_read_line_by_line, deadline),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -1,8 +1,9 @@
 /* Tests of sync: gates on the heap with threads (which race detectors see) and in a shared mapping with processes. Waiting for
  * an answer, and what waiters tell: test_answers.c. */
+#include "deadline.h"
 #include "sync_help.h"
 
-#include "base/clock.h"
+#include "sync/host.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -218,7 +219,7 @@ static void a_member_that_leaves_releases_those_who_wait_for_it(void **state) {
         assert_int_equal(load_acquire(&group->done[0]), 0);
         store_release(&group->member[STRIDE], 0);
         const struct shmt_gates gates = gates_of(group, 3, 1, 0);
-        shmt_gates_rouse(&gates);
+        shmt_gates_wake(&gates);
         pthread_join(thread, NULL);
         assert_int_equal(arg.result, 0);
         if (spins) assert_true(arg.waited_ns < LONG_NS); /* it did not spin to the end */
@@ -238,7 +239,7 @@ static void abort_releases_sleepers_and_spinners(void **state) {
         if (spins) sleep_ms(20);
         store_release(&group->abort, 2);
         const struct shmt_gates gates = gates_of(group, 3, 2, 0);
-        shmt_gates_rouse(&gates);
+        shmt_gates_wake(&gates);
         pthread_join(thread, NULL);
         assert_int_equal(arg.result, 1);
         assert_int_equal(arg.for_whom, 1);
@@ -260,14 +261,14 @@ static void who_dies_while_it_wakes_another_leaves_nobody_asleep(void **state) {
     store_seq_cst(&group->gate[1].clock, 3);
     store_release(&group->gate[0].asleep, 0);
     const struct shmt_gates gates = gates_of(group, 3, 2, 0);
-    shmt_gates_mourn(&gates);
+    shmt_gates_wake_after_death(&gates);
     pthread_join(thread, NULL);
     assert_int_equal(arg.result, 0);
     fakes_off();
     group_destroy(group);
 }
 
-static void abort_releases_sleepers_even_if_nobody_rouses_them(void **state) {
+static void abort_releases_sleepers_even_if_nobody_wakes_them(void **state) {
     (void)state;
     fakes_off();
     struct group *group = group_create(3);
@@ -305,7 +306,7 @@ static void *leave_in_turn(void *p) {
         arg->result |= shmt_gates_wait(&gates, SHMT_GATE_PHASE, phase, NULL);
     }
     store_release(&arg->group->member[arg->self * STRIDE], 0);
-    shmt_gates_rouse(&gates);
+    shmt_gates_wake(&gates);
     return NULL;
 }
 
@@ -347,7 +348,7 @@ static void processes_meet_on_memory_mapped_at_different_addresses(void **state)
         pid[i] = fork();
         assert_true(pid[i] >= 0);
         if (pid[i] > 0) continue;
-        alarm(60);
+        alarm(600);
         /* A gap of another size in each process. */
         if (mmap(NULL, (i + 1) * sizeof *group, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) == MAP_FAILED) _exit(2);
         struct group *elsewhere = mmap(NULL, sizeof *group, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -391,25 +392,24 @@ static void a_sleeper_that_is_killed_leaves_nothing_that_hangs(void **state) {
 }
 
 int main(void) {
-    alarm(120); /* a wake-up that is lost must fail, not hang */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_lone_member_waits_for_nobody),
-        cmocka_unit_test(the_least_clock_is_that_of_the_members_that_count),
-        cmocka_unit_test(nobody_passes_a_meeting_early_when_spinning),
-        cmocka_unit_test(nobody_passes_a_meeting_early_with_more_workers_than_processors),
-        cmocka_unit_test(no_wake_up_is_lost),
-        cmocka_unit_test(what_another_one_has_seen_is_not_looked_at_again),
-        cmocka_unit_test(a_waiter_sleeps_and_says_for_whom),
-        cmocka_unit_test(who_waits_for_many_sleeps_for_the_last),
-        cmocka_unit_test(progress_that_is_not_enough_does_not_wake),
-        cmocka_unit_test(a_member_that_leaves_releases_those_who_wait_for_it),
-        cmocka_unit_test(abort_releases_sleepers_and_spinners),
-        cmocka_unit_test(who_dies_while_it_wakes_another_leaves_nobody_asleep),
-        cmocka_unit_test(abort_releases_sleepers_even_if_nobody_rouses_them),
-        cmocka_unit_test(a_target_that_is_reached_is_told_even_after_abort),
-        cmocka_unit_test(members_leave_while_others_meet),
-        cmocka_unit_test(processes_meet_on_memory_mapped_at_different_addresses),
-        cmocka_unit_test(a_sleeper_that_is_killed_leaves_nothing_that_hangs),
+        cmocka_unit_test_setup(a_lone_member_waits_for_nobody, deadline),
+        cmocka_unit_test_setup(the_least_clock_is_that_of_the_members_that_count, deadline),
+        cmocka_unit_test_setup(nobody_passes_a_meeting_early_when_spinning, deadline),
+        cmocka_unit_test_setup(nobody_passes_a_meeting_early_with_more_workers_than_processors, deadline),
+        cmocka_unit_test_setup(no_wake_up_is_lost, deadline),
+        cmocka_unit_test_setup(what_another_one_has_seen_is_not_looked_at_again, deadline),
+        cmocka_unit_test_setup(a_waiter_sleeps_and_says_for_whom, deadline),
+        cmocka_unit_test_setup(who_waits_for_many_sleeps_for_the_last, deadline),
+        cmocka_unit_test_setup(progress_that_is_not_enough_does_not_wake, deadline),
+        cmocka_unit_test_setup(a_member_that_leaves_releases_those_who_wait_for_it, deadline),
+        cmocka_unit_test_setup(abort_releases_sleepers_and_spinners, deadline),
+        cmocka_unit_test_setup(who_dies_while_it_wakes_another_leaves_nobody_asleep, deadline),
+        cmocka_unit_test_setup(abort_releases_sleepers_even_if_nobody_wakes_them, deadline),
+        cmocka_unit_test_setup(a_target_that_is_reached_is_told_even_after_abort, deadline),
+        cmocka_unit_test_setup(members_leave_while_others_meet, deadline),
+        cmocka_unit_test_setup(processes_meet_on_memory_mapped_at_different_addresses, deadline),
+        cmocka_unit_test_setup(a_sleeper_that_is_killed_leaves_nothing_that_hangs, deadline),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, use_fakes, NULL);
 }

@@ -187,13 +187,13 @@ static void what_is_written_in_place_has_no_further_names_there(void **state) {
     assert_int_equal(shmt_target_find("shared/name", &t), 0);
     assert_int_equal(shmt_target_open(&t, O_WRONLY | O_TRUNC, 0600), -1);
     assert_non_null(strstr(shmt_target_why(&t, errno), "several names"));
-    shmt_target_leave(&t);
+    shmt_target_close(&t);
     has_text("victim", "old");
     assert_int_equal(shmt_target_find("victim", &t), 0); /* elsewhere they are somebody's own business */
     const int fd = shmt_target_open(&t, O_WRONLY, 0600);
     assert_true(fd >= 0);
     close(fd);
-    shmt_target_leave(&t);
+    shmt_target_close(&t);
 }
 
 /* What was looked at is what is opened. */
@@ -204,12 +204,12 @@ static void what_changes_meanwhile_is_not_opened(void **state) {
     assert_int_equal(shmt_target_find("file", &t), 0);
     assert_int_equal(rename("file", "elsewhere") + symlink("elsewhere", "file"), 0);
     assert_int_equal(shmt_target_open(&t, O_WRONLY, 0600), -1);
-    shmt_target_leave(&t);
+    shmt_target_close(&t);
     assert_int_equal(shmt_target_find("later", &t), 0);
     assert_false(t.exists);
     assert_int_equal(symlink("elsewhere", "later"), 0);
     assert_int_equal(shmt_target_open(&t, O_WRONLY, 0600), -1);
-    shmt_target_leave(&t);
+    shmt_target_close(&t);
     has_text("elsewhere", "old");
     /* The folder itself makes way for a link. */
     assert_int_equal(mkdir("folder", 0777) + mkdir("trap", 0777), 0);
@@ -264,9 +264,9 @@ static void names_of_all_kinds_lead_where_the_system_would_go(void **state) {
     struct shmt_target t;
     assert_int_equal(shmt_target_find("to-b/", &t), 0);
     assert_true(t.exists && S_ISDIR(t.there.st_mode));
-    shmt_target_leave(&t);
+    shmt_target_close(&t);
     assert_int_equal(shmt_target_find("", &t), -1);
-    shmt_target_leave(&t);
+    shmt_target_close(&t);
 }
 
 /* ---- leftovers ---- */

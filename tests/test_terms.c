@@ -1,11 +1,11 @@
-/* Tests of lists of terms (store/terms.h): what is written, when there is room, and that a sum has the same bits whoever takes
+/* Tests of lists of terms (update/terms.h): what is written, when there is room, and that a sum has the same bits whoever takes
  * which part of it. */
 #include "store_help.h"
 
 #include <stdio.h>
 
-#include "store/path.h"
-#include "store/terms.h"
+#include "update/path.h"
+#include "update/terms.h"
 
 enum { PARAMETERS = 3000, BLOCKS = (PARAMETERS + SHMT_TERMS_BLOCK - 1) / SHMT_TERMS_BLOCK, MOST = 700 };
 

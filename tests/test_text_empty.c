@@ -25,7 +25,7 @@ static void assert_adds_nothing(const char *names, const char *sentence) {
     struct loaded l, plain;
     char line[600] = "";
     struct shmt_source *source = open_source(names);
-    struct pass pass = {.stages = true};
+    struct pass pass = {.buffered = true};
     write_bytes(TEXT, N_TEXT);
     assert_loads(&plain, 1);
     const int rc = count_all(&pass, source, &l);
@@ -59,7 +59,7 @@ static void files_that_are_not_empty_are_not_called_so(void **state) {
     char line[600];
     save(PACKED, "# a comment\n", 12);
     struct shmt_source *source = open_source("u.svm\nt.packed");
-    struct pass pass = {.stages = true};
+    struct pass pass = {.buffered = true};
     assert_int_equal(count_all(&pass, source, &l), 0);
     assert_false(shmt_parts_empty(source, pass.part, pass.n_parts, line, sizeof line));
     end(&pass);
@@ -90,7 +90,7 @@ static void a_table_is_planned_by_a_file_that_is_not_empty(void **state) {
         const struct shmt_source_wish wish = {.name = LISTS[i], .seed = 1, .format = "csv"};
         struct writer writer = {PIPE, TABLE, i == 2 ? sizeof TABLE - 1 : 0};
         struct shmt_source *source = NULL;
-        struct pass pass = {.stages = true};
+        struct pass pass = {.buffered = true};
         struct loaded l = {0};
         pthread_t thread;
         unlink(PIPE);

@@ -120,9 +120,9 @@ static void bad_lines_are_left_out_and_counted(void **state) {
         load_free(&l);
         shmt_source_close(source);
     }
-    for (int stages = 0; stages < 2; stages++) {
+    for (int buffered = 0; buffered < 2; buffered++) {
         struct shmt_source *source = open_skipping(PACKED);
-        struct pass pass = {.stages = stages};
+        struct pass pass = {.buffered = buffered};
         assert_int_equal(count_all(&pass, source, &l), 0);
         shmt_parts_skipped(source, pass.part, pass.n_parts, line, sizeof line);
         assert_int_equal(fill_all(&pass, source, &l), 0);

@@ -71,7 +71,7 @@ static void a_label_is_found_by_its_line(void **state) {
     char place[200];
     assert_true(pack("gzip", PACKED, "1 1:1\n\n-1 2:1\n7 1:1\n", 20));
     struct shmt_source *source = open_source(PACKED);
-    struct pass pass = {.stages = true};
+    struct pass pass = {.buffered = true};
     assert_int_equal(count_all(&pass, source, &l), 0);
     shmt_source_place(source, l.totals.labels.at[2], place, sizeof place);
     assert_string_equal(place, "t.packed:4");
@@ -108,7 +108,7 @@ static void a_file_that_changes_between_the_passes_is_noticed(void **state) {
     static const double SHARE[] = {0.5, 0.99999, 2};
     for (size_t i = 0; i < 3; i++) {
         struct loaded l;
-        struct pass pass = {.stages = false};
+        struct pass pass = {.buffered = false};
         const uint64_t n = (uint64_t)(SHARE[i] < 1 ? (double)g_bytes * SHARE[i] : (double)g_bytes);
         assert_true(pack("gzip", PACKED, g_text, SHARE[i] < 1 ? g_bytes : g_bytes / 2));
         struct shmt_source *source = open_source(PACKED);

@@ -39,7 +39,7 @@ static void *stop_soon(void *arg) {
 static void a_stop_ends_waiting_for_a_pipe(void **state) {
     (void)state;
     struct loaded l;
-    struct pass pass = {.stages = true};
+    struct pass pass = {.buffered = true};
     pthread_t thread;
     unlink(PIPE);
     assert_int_equal(mkfifo(PIPE, 0600), 0);
@@ -62,8 +62,8 @@ static void a_pipe_is_known_again(void **state) {
     assert_int_equal(mkfifo(PIPE, 0600), 0);
     write_text("1 1:1\n");
     struct shmt_source *a = open_source(PIPE), *b = open_source("./" PIPE), *c = open_source(g_path);
-    assert_true(shmt_source_meet(a, b));
-    assert_false(shmt_source_meet(a, c) || shmt_source_meet(c, c));
+    assert_true(shmt_source_share_pipe(a, b));
+    assert_false(shmt_source_share_pipe(a, c) || shmt_source_share_pipe(c, c));
     assert_int_equal(shmt_source_open(PIPE "\n./" PIPE, 1, 0, &twice, &e), SHMTRAIN_E_USAGE);
     assert_string_equal(e.text, "./t.pipe is named twice, but can be read only once");
     shmt_source_close(a);

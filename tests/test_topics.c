@@ -114,8 +114,8 @@ static void choices_that_are_named_are_taken(void **state) {
                    {"axes", "late", "drop fold"},
                    {"axes", "replicas", "worker node"},
                    {"axes", "merge", "mean sum elastic"},
-                   {"optimizers", "optimizer", "sgd momentum adagrad adam ftrl"},
-                   {"optimizers", "schedule", "constant inverse step cosine auto"},
+                   {"optimizers", "optimizer", "sgd momentum nesterov adagrad rmsprop adadelta adam adamw lamb ftrl"},
+                   {"optimizers", "schedule", "constant inverse step cosine one-cycle auto"},
                    {"numa", "numa", "auto interleave bind off"},
                    {"numa", "bind", "core node none"},
                    {"numa", "hugepages", "auto 2M off"}};

@@ -279,13 +279,13 @@ static int binds_to_each_place(void) {
     shmt_topo_plan(topo, 4, places);
     for (int i = 0; i < 4; i++) {
         cpu_set_t set;
-        if (shmt_topo_bind(topo, &places[i], &e) != 0) return 2;
+        if (shmt_topo_bind_group(topo, &places[i], 1, &e) != 0) return 2;
         if (sched_getaffinity(0, sizeof set, &set) != 0) return 3;
         if (CPU_COUNT(&set) != 1 || !CPU_ISSET(places[i].cpu, &set)) return 4;
         if (sched_getcpu() != (int)places[i].cpu) return 5;
     }
     const struct shmt_place nowhere = {.cpu = 1000000};
-    if (shmt_topo_bind(topo, &nowhere, &e) >= 0 || !strstr(e.text, "processor 1000000")) return 6;
+    if (shmt_topo_bind_group(topo, &nowhere, 1, &e) >= 0 || !strstr(e.text, "processor 1000000")) return 6;
     shmt_topo_close(topo);
     return 0;
 }
@@ -508,11 +508,11 @@ static void going_up_ends_at_the_mount_point(void **state) {
     struct shmt_cgroup group;
     assert_int_equal(shmt_cgroup_find(root->path, 2, "cpu", &group), 1);
     assert_string_equal(shmt_cgroup_name(&group), "/sys/fs/cgroup/user.slice/job");
-    assert_int_equal(shmt_cgroup_up(&group), 1);
+    assert_int_equal(shmt_cgroup_to_parent(&group), 1);
     assert_string_equal(shmt_cgroup_name(&group), "/sys/fs/cgroup/user.slice");
-    assert_int_equal(shmt_cgroup_up(&group), 1);
+    assert_int_equal(shmt_cgroup_to_parent(&group), 1);
     assert_string_equal(shmt_cgroup_name(&group), "/sys/fs/cgroup");
-    assert_int_equal(shmt_cgroup_up(&group), 0);
+    assert_int_equal(shmt_cgroup_to_parent(&group), 0);
     assert_string_equal(shmt_cgroup_name(&group), "/sys/fs/cgroup");
 }
 

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/random.h"
 #include "math/logistic.h"
@@ -284,7 +285,7 @@ static void train(const struct kase *k, const struct shmt_rule *rule, uint32_t t
     spec.trace_events = trace_events;
     begin(&run, k, spec);
     go_well(&run, learn);
-    assert_int_equal(k->ops->read(run.store, 0, 0, ROWS, out), 0);
+    assert_int_equal(k->backend->store->read(run.store, 0, 0, ROWS, out), 0);
     end(&run);
 }
 
@@ -296,7 +297,7 @@ static void traced_runs_have_the_bits_of_others(const struct kase *k) {
     for (uint32_t i = 0; i < 2 * SHMT_N_RULES; i++) {
         const struct shmt_rule rule = {
             .kind = i / 2, .l2 = i % 2 ? 0.01f : 0, .momentum = 0.5f, .beta2 = 0.9f, .epsilon = 1e-3f, .beta = 1};
-        if (shmt_rule_check(&rule, k->policy.write, NULL) != 0) continue;
+        if (shmt_rule_check_policy(&rule, &k->policy, NULL) != 0) continue;
         how.group = GROUPS[i % 3];
         how.values = i % 2 == 0;
         how.in_order = i % 4 == 3;
@@ -325,7 +326,7 @@ static struct sums sums_of(const struct run *run, uint32_t seat) {
     struct sums sums = {0};
     uint64_t lost, last = 0;
     bool open;
-    const struct shmt_ring *ring = run->k->ops->ring(run->store, seat);
+    const struct shmt_ring *ring = run->k->backend->store->ring(run->store, seat);
     assert_non_null(ring);
     const uint32_t n = shmt_ring_read(ring, EVENTS, shmt_now_ns(), e, &lost, &open);
     assert_int_equal(lost, 0);
@@ -360,14 +361,14 @@ static void events_add_up_to_the_counters(const struct kase *k) {
     how.group = 4;
     how.values = true;
     spec.trace_events = EVENTS;
-    const bool pauses = k->ops->caps & SHMT_CAP_PAUSE;
+    const bool pauses = k->backend->caps & SHMT_CAP_PAUSE;
     if (pauses)
         spec.pauses = (struct shmt_pauses){.steps = 3, .allowed = 1}; /* nobody reads the first snapshot: it is the last */
     begin(&run, k, spec);
     run.epoch_end = look_around;
     go_well(&run, learn);
     for (uint32_t seat = 0; seat < k->n_seats; seat++) {
-        const struct shmt_counters *c = k->ops->counters(run.store, seat);
+        const struct shmt_counters *c = k->backend->store->counters(run.store, seat);
         const struct sums sums = sums_of(&run, seat);
         assert_int_equal(sums.ns[SHMT_EVENT_WAIT], load_relaxed(&c->wait_clock_ns) + load_relaxed(&c->wait_epoch_ns));
         assert_int_equal(sums.ns[SHMT_EVENT_EVALUATE], load_relaxed(&c->evaluate_ns));
@@ -429,7 +430,7 @@ static void what_copies_rows_pulls(void **state) {
 static void without_a_trace_there_are_no_rings(const struct kase *k) {
     struct run run;
     begin(&run, k, spec_of(k, N, ROWS, 1));
-    assert_null(k->ops->ring(run.store, 0));
+    assert_null(k->backend->store->ring(run.store, 0));
     end(&run);
 }
 

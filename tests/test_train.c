@@ -36,7 +36,9 @@ static float score_of(uint64_t i) { /* many ties, and right more often than not 
 }
 static double loss_of(uint64_t i) { return shmt_unit(shmt_hash64(2, i, 0, 0)) * 1e3 + 1e-9 * (double)i; }
 
-static uint32_t one_table(const struct shmtrain_data *data, const struct shmtrain_settings *with, struct shmtrain_shape *out) {
+static uint32_t one_table(const struct shmtrain_data *data, const struct shmtrain_settings *with, const void *state,
+                          struct shmtrain_shape *out) {
+    (void)state;
     (void)data;
     (void)with;
     out[0] = (struct shmtrain_shape){.name = "t", .rows = 1, .width = 1, .l2_rows = 1};
@@ -48,21 +50,20 @@ static uint64_t at(const struct shmtrain_batch *batch, uint32_t k) {
 }
 
 /* The loss of an example is its number; the one table counts the examples. */
-static int step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
-                double *loss_out) {
+static int step(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, double *loss_out) {
     const float grad = -(float)batch->n;
     double loss = 0;
-    (void)with;
+    (void)pass;
     for (uint32_t k = 0; k < batch->n; k++) loss += (double)at(batch, k);
     *loss_out = loss;
     return shmtrain_push(s, 0, 0, 1, &grad);
 }
 
-static int score(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
-                 float *score_out, double *loss_out) {
+static int score(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, float *score_out,
+                 double *loss_out) {
     double loss = 0;
     (void)s;
-    (void)with;
+    (void)pass;
     if (batch->n == 0 || batch->n > SHMTRAIN_MODEL_GROUP) return SHMTRAIN_E_USAGE;
     for (uint32_t k = 0; k < batch->n; k++) {
         score_out[k] = score_of(at(batch, k));
@@ -114,9 +115,10 @@ static void prepare(struct run *r, uint32_t n_seats, uint32_t n_valid) {
                                  .n_tables = 1,
                                  .table = {{.name = "t", .rows = 1, .width = 1}},
                                  .l2_rows = {1}};
-    r->job = (struct shmt_job){.ops = &SHMT_BACKEND_SHM,
+    r->job = (struct shmt_job){.backend = &SHMT_BACKEND_SHM,
                                .spec = &r->spec,
                                .model = &KNOWN,
+                               .opened = {.model = &KNOWN},
                                .settings = {.group = 64},
                                .train = &r->train,
                                .valid = n_valid ? &r->valid : NULL,
@@ -131,17 +133,17 @@ static int seat(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_er
     (void)team;
     return shmt_job_work(arg, rank, 0, e);
 }
-static void rouse(void *arg) { ((struct shmt_job *)arg)->ops->rouse(((struct shmt_job *)arg)->store); }
+static void wake(void *arg) { ((struct shmt_job *)arg)->backend->store->wake(((struct shmt_job *)arg)->store); }
 
 /* The store stays, for whoever looks at its board; destroy it afterwards. */
 static int run_job(struct run *r, struct shmt_error *e) {
-    assert_int_equal(r->job.ops->create(&r->spec, NULL, &r->job.store, e), 0);
-    const struct shmt_team_spec team = {.kind = SHMT_TEAM_THREADS,
+    assert_int_equal(r->job.backend->create(&r->spec, NULL, &r->job.store, e), 0);
+    const struct shmt_team_spec team = {.kind = &SHMT_TEAM_THREADS,
                                         .n = r->spec.n_seats,
                                         .body = seat,
                                         .arg = &r->job,
-                                        .abort = r->job.ops->abort_word(r->job.store),
-                                        .roused = rouse,
+                                        .abort = r->job.backend->store->abort_word(r->job.store),
+                                        .on_abort = wake,
                                         .what = "testing"};
     return shmt_team_run(&team, e);
 }
@@ -150,33 +152,33 @@ static void run_well(struct run *r, struct shmtrain_epoch out[EPOCHS]) {
     struct shmt_error e = {0};
     const int rc = run_job(r, &e);
     if (rc != 0) fail_msg("%s", e.text);
-    void *board = r->job.ops->board(r->job.store);
+    void *board = shmt_array_at(r->job.backend, r->job.store, SHMT_ARRAY_BOARD);
     assert_int_equal(load_acquire(&((struct shmt_board *)board)->epochs_done), EPOCHS);
     memcpy(out, shmt_board_epochs(board, &r->job.board), EPOCHS * sizeof *out);
-    r->job.ops->destroy(r->job.store);
+    r->job.backend->store->destroy(r->job.store);
 }
 
 static void fails_with(struct run *r, int status, const char *sentence) {
     struct shmt_error e = {0};
     assert_int_equal(run_job(r, &e), status);
     assert_string_equal(e.text, sentence);
-    r->job.ops->destroy(r->job.store);
+    r->job.backend->store->destroy(r->job.store);
 }
 
 /* ---- time ---- */
 
 static _Atomic int g_others_work; /* somebody else than the chief is in its first step */
 
-static int note_step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+static int note_step(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch,
                      double *loss_out) {
     if (shmtrain_rank(s) != 0) store_relaxed(&g_others_work, 1);
-    return step(s, batch, with, loss_out);
+    return step(s, pass, batch, loss_out);
 }
 
 /* Behind its first meeting the chief does not get a processor before the other one has worked for a while. */
 static int meet_late(struct shmt_seat *seat) {
     static int n_meetings_of_chief;
-    const int rc = SHMT_BACKEND_SHM.meet(seat);
+    const int rc = SHMT_BACKEND_SHM.seat->meet(seat);
     if (rc < 0 || seat->rank != 0 || n_meetings_of_chief++ > 0) return rc;
     while (!load_relaxed(&g_others_work)) usleep(1000);
     usleep(50000);
@@ -187,13 +189,15 @@ static void an_epoch_begins_with_the_first_worker_not_with_the_chief(void **stat
     struct run r;
     struct shmtrain_epoch got[EPOCHS];
     struct shmtrain_model model = KNOWN;
-    struct shmt_backend_ops ops = SHMT_BACKEND_SHM;
+    struct shmt_seat_ops seat = *SHMT_BACKEND_SHM.seat;
+    struct shmt_backend backend = SHMT_BACKEND_SHM;
     (void)state;
     prepare(&r, 2, 0);
     model.step = note_step;
-    ops.meet = meet_late;
+    seat.meet = meet_late;
+    backend.seat = &seat;
     r.job.model = &model;
-    r.job.ops = &ops;
+    r.job.backend = &backend;
     run_well(&r, got);
     assert_true(got[0].seconds >= 0.05); /* the chief slept as long while the epoch went on */
 }
@@ -280,9 +284,9 @@ static void a_model_that_does_not_classify_has_a_loss_only(void **state) {
  * counts. */
 static const float CLASSES[] = {-7, 2, 30};
 static uint32_t class_of(uint64_t i) { return (uint32_t)shmt_below(shmt_hash64(5, i, 0, 0), 3); }
-static int score_classes(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+static int score_classes(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch,
                          float *score_out, double *loss_out) {
-    const int rc = score(s, batch, with, score_out, loss_out);
+    const int rc = score(s, pass, batch, score_out, loss_out);
     for (uint32_t k = 0; k < batch->n; k++)
         for (uint32_t c = 0; c < 3; c++) score_out[3 * k + c] = c < class_of(at(batch, k)) ? -2.0f : -1.0f;
     return rc;
@@ -335,9 +339,8 @@ static void only_the_examples_that_are_meant_are_trained_on(void **state) {
 /* ---- what is refused ---- */
 
 static double g_bad_loss;
-static int lose(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
-                double *loss_out) {
-    const int rc = step(s, batch, with, loss_out);
+static int lose(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, double *loss_out) {
+    const int rc = step(s, pass, batch, loss_out);
     for (uint32_t k = 0; k < batch->n; k++)
         if (at(batch, k) == 77 && shmtrain_global_step(s) >= 10) *loss_out = g_bad_loss; /* in the second epoch */
     return rc;
@@ -359,11 +362,11 @@ static void a_loss_that_is_no_number_ends_the_run_with_what_to_do(void **state) 
     }
 }
 
-static int fail_to_score(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+static int fail_to_score(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch,
                          float *score_out, double *loss_out) {
     float beyond;
     (void)batch;
-    (void)with;
+    (void)pass;
     (void)score_out;
     (void)loss_out;
     return shmtrain_pull(s, 0, 1, 1, &beyond);
@@ -429,6 +432,8 @@ static float g_l2; /* of the rates that follow */
 
 static double g_spread; /* of labels */
 
+static double g_weight = 1; /* of examples, on average */
+
 /* 100 examples of 9 nonzeros each, whose squares add up to `square` on average; `classes` of them. */
 static double rate_of(const struct shmtrain_model *model, enum shmt_rule_kind kind, bool live, uint32_t bias, double square,
                       uint32_t classes, uint32_t features, bool ends_at_0) {
@@ -444,7 +449,7 @@ static double rate_of(const struct shmtrain_model *model, enum shmt_rule_kind ki
                                         .with = &with,
                                         .data = &data,
                                         .rule = &rule,
-                                        .mean_weight = 1,
+                                        .mean_weight = g_weight,
                                         .label_spread = g_spread,
                                         .ends_at_0 = ends_at_0,
                                         .live = live};
@@ -485,30 +490,43 @@ static void the_rate_of_sgd_fits_the_length_of_examples(void **state) {
     near(rate_of(logistic, SHMT_RULE_SGD, false, 1, 4, 2, 9, true), 8.0 / 4);
 }
 
+static const enum shmt_rule_kind OF_REACH[] = {SHMT_RULE_ADAGRAD, SHMT_RULE_ADAM, SHMT_RULE_FTRL, SHMT_RULE_RMSPROP,
+                                               SHMT_RULE_ADAMW};
+enum { N_OF_REACH = sizeof OF_REACH / sizeof *OF_REACH };
+
 static void of_a_regression_the_reach_follows_the_labels(void **state) {
     (void)state;
-    for (int kind = SHMT_RULE_ADAGRAD; kind < SHMT_N_RULES; kind++) {
-        const double usual = rate_for(&SHMT_MODEL_LINEAR, (enum shmt_rule_kind)kind, false, 1, 4, 0);
+    for (int i = 0; i <= N_OF_REACH; i++) {
+        const enum shmt_rule_kind kind = i < N_OF_REACH ? OF_REACH[i] : SHMT_RULE_ADADELTA;
+        const double usual = rate_for(&SHMT_MODEL_LINEAR, kind, false, 1, 4, 0);
         g_spread = 3e5;
-        near(rate_for(&SHMT_MODEL_LINEAR, (enum shmt_rule_kind)kind, false, 1, 4, 0), 1e5 * usual);
-        const double classes = rate_for(&SHMT_MODEL_LOGISTIC, (enum shmt_rule_kind)kind, false, 1, 4, 2);
+        near(rate_for(&SHMT_MODEL_LINEAR, kind, false, 1, 4, 0), 1e5 * usual);
+        const double classes = rate_for(&SHMT_MODEL_LOGISTIC, kind, false, 1, 4, 2);
         g_spread = 0;
-        near(rate_for(&SHMT_MODEL_LOGISTIC, (enum shmt_rule_kind)kind, false, 1, 4, 2), classes);
+        near(rate_for(&SHMT_MODEL_LOGISTIC, kind, false, 1, 4, 2), classes);
     }
 }
 
 static void rules_that_scale_by_themselves_take_a_rate_by_the_reach_of_a_step(void **state) {
     (void)state;
-    for (int kind = SHMT_RULE_ADAGRAD; kind < SHMT_N_RULES; kind++) {
+    for (int i = 0; i < N_OF_REACH; i++) {
+        const enum shmt_rule_kind kind = OF_REACH[i];
         const double rate = rate_for(&SHMT_MODEL_LOGISTIC, kind, true, 0, 1, 2);
         near(rate_for(&SHMT_MODEL_LOGISTIC, kind, true, 0, 100, 2), rate / 10); /* by length, not its square */
-        near(rate_for(&SHMT_MODEL_LINEAR, kind, true, 0, 1, 0), kind == SHMT_RULE_ADAM ? rate / 4 : rate);
+        near(rate_for(&SHMT_MODEL_LINEAR, kind, true, 0, 1, 0), shmt_rule_scales(kind) ? rate / 4 : rate);
         assert_true(isfinite(rate_for(&SHMT_MODEL_LOGISTIC, kind, true, 0, 0, 2)) && rate > 0);
     }
     near(rate_for(&SHMT_MODEL_LOGISTIC, SHMT_RULE_ADAGRAD, true, 0, 1, 2), 1.7 / 3);
     near(rate_for(&SHMT_MODEL_LOGISTIC, SHMT_RULE_FTRL, true, 0, 1, 2), 2.5 / 3);
     near(rate_for(&SHMT_MODEL_LOGISTIC, SHMT_RULE_FTRL, false, 1, 0.6, 2), 16.0 / 4);
     near(rate_for(&SHMT_MODEL_LOGISTIC, SHMT_RULE_ADAM, true, 0, 1, 2), 0.3 / 3);
+    near(rate_for(&SHMT_MODEL_LOGISTIC, SHMT_RULE_ADAMW, true, 0, 1, 2), 0.3 / 3);
+    near(rate_for(&SHMT_MODEL_LOGISTIC, SHMT_RULE_RMSPROP, true, 0, 1, 2), 0.15 / 3);
+    near(rate_for(&SHMT_MODEL_LOGISTIC, SHMT_RULE_NESTEROV, true, 1, 4, 2), 1.0 / 4 / 4);
+    near(rate_for(&SHMT_MODEL_LOGISTIC, SHMT_RULE_ADADELTA, true, 0, 100, 2), 3); /* by no data */
+    near(rate_for(&SHMT_MODEL_LOGISTIC, SHMT_RULE_LAMB, false, 0, 100, 2), 0.02); /* of a table's own norm */
+    near(rate_of(&SHMT_MODEL_LOGISTIC, SHMT_RULE_ADADELTA, false, 0, 1, 2, 1000, false), 30);
+    near(rate_of(&SHMT_MODEL_LOGISTIC, SHMT_RULE_ADADELTA, false, 0, 1, 2, 9, false), 3);
     near(rate_of(&SHMT_MODEL_LOGISTIC, SHMT_RULE_ADAGRAD, false, 0, 1, 2, 1000, false), 1.7 / 3);
     near(rate_of(&SHMT_MODEL_LOGISTIC, SHMT_RULE_ADAGRAD, false, 0, 1, 2, 1000, true), 3.4 / 3);
     near(rate_of(&SHMT_MODEL_SOFTMAX, SHMT_RULE_ADAGRAD, true, 0, 1, 2, 1000, true), 3.4 / 3); /* its items are batches */
@@ -536,6 +554,24 @@ static void with_l2_rates_come_sooner_to_where_it_ends(void **state) {
     }
 }
 
+/* Where no curvature is known. Weights that are all the same change no step of rules that divide by the gradients' size. */
+static void a_models_own_rates_suit_every_rule(void **state) {
+    static const struct {
+        enum shmt_rule_kind kind;
+        double rate, weighted; /* with weights of 100 */
+    } WANTED[] = {{SHMT_RULE_SGD, 0.5, 0.005},   {SHMT_RULE_MOMENTUM, 0.125, 0.00125}, {SHMT_RULE_NESTEROV, 0.125, 0.00125},
+                  {SHMT_RULE_ADAM, 0.01, 0.01},  {SHMT_RULE_ADAMW, 0.01, 0.01},        {SHMT_RULE_RMSPROP, 0.01, 0.01},
+                  {SHMT_RULE_ADAGRAD, 0.1, 0.1}, {SHMT_RULE_FTRL, 0.3, 0.3},           {SHMT_RULE_ADADELTA, 1, 1}};
+    const struct shmtrain_model model = {.size = sizeof model, .traits = {.rate = 0.5f, .adaptive_rate = 0.01f}};
+    (void)state;
+    for (size_t i = 0; i < sizeof WANTED / sizeof *WANTED; i++) {
+        near(rate_of(&model, WANTED[i].kind, false, 0, 1, 2, 9, true), WANTED[i].rate);
+        g_weight = 100;
+        near(rate_of(&model, WANTED[i].kind, false, 0, 1, 2, 9, true), WANTED[i].weighted);
+        g_weight = 1;
+    }
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup(f, deadline)
     const struct CMUnitTest tests[] = {
@@ -548,6 +584,7 @@ int main(void) {
         TEST(a_loss_that_is_no_number_ends_the_run_with_what_to_do),
         TEST(a_model_that_cannot_score_ends_the_run_with_its_sentence),
         TEST(a_worker_function_that_leaves_its_work_is_told_so),
+        TEST(a_models_own_rates_suit_every_rule),
         TEST(the_rate_of_sgd_fits_the_length_of_examples),
         TEST(of_a_regression_the_reach_follows_the_labels),
         TEST(rules_that_scale_by_themselves_take_a_rate_by_the_reach_of_a_step),

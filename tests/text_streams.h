@@ -1,7 +1,6 @@
 /* What the tests of text that comes as it comes share (packed, through a pipe, from several files): a text of some MiB, and
  * several readers. What comes is what the same text in one plain file is, bit by bit, however many read it. */
-#ifndef TESTS_TEXT_STREAMS_H
-#define TESTS_TEXT_STREAMS_H
+#pragma once
 
 /* No program uses all of it. */
 #pragma GCC diagnostic ignored "-Wunused-function"
@@ -14,7 +13,7 @@
 #include <sys/stat.h>
 
 #include "base/atomic.h"
-#include "data/stage.h"
+#include "data/row_buffer.h"
 
 #define READERS 4
 #define ROWS    60000 /* some MiB: several chunks */
@@ -84,9 +83,9 @@ struct pass {
     struct shmt_flow *flow;
     struct shmt_part *part;
     uint32_t n_parts;
-    struct shmt_stage stage[READERS];
+    struct shmt_row_buffer buffer[READERS];
     const struct shmt_arrays *into; /* NULL: count */
-    bool stages;
+    bool buffered;
     _Atomic uint32_t next, stop;
     int status[READERS];
     struct shmt_error error[READERS];
@@ -98,7 +97,7 @@ static void *read_all(void *arg) {
     int rc;
     do {
         rc = pass->into ? shmt_flow_fill(pass->flow, pass->part, pass->n_parts, pass->into, &pass->error[r])
-                        : shmt_flow_count(pass->flow, &ALL, pass->stages ? &pass->stage[r] : NULL, &pass->error[r]);
+                        : shmt_flow_count(pass->flow, &ALL, pass->buffered ? &pass->buffer[r] : NULL, &pass->error[r]);
     } while (rc > 0);
     pass->status[r] = rc;
     return NULL;
@@ -109,7 +108,7 @@ static int run(struct pass *pass, const struct shmt_source *source, struct loade
     assert_int_equal(shmt_flow_open(source, &pass->stop, &pass->flow, &l->error), 0);
     store_relaxed(&pass->next, 0);
     for (uint32_t r = 0; r < READERS && !pass->into; r++)
-        pass->stage[r] = (struct shmt_stage){.number = r, .most_bytes = UINT64_MAX};
+        pass->buffer[r] = (struct shmt_row_buffer){.number = r, .most_bytes = UINT64_MAX};
     for (uint32_t r = 0; r < READERS; r++) assert_int_equal(pthread_create(&thread[r], NULL, read_all, pass), 0);
     for (uint32_t r = 0; r < READERS; r++) assert_int_equal(pthread_join(thread[r], NULL), 0);
     int rc = 0;
@@ -130,20 +129,20 @@ static int count_all(struct pass *pass, const struct shmt_source *source, struct
 static int fill_all(struct pass *pass, const struct shmt_source *source, struct loaded *l) {
     load_allocate(l, ALL);
     pass->into = &l->arrays;
-    if (!pass->stages) return run(pass, source, l);
+    if (!pass->buffered) return run(pass, source, l);
     for (uint32_t i = 0; i < pass->n_parts; i++)
-        assert_int_equal(shmt_stage_fill(pass->stage, pass->part, i, pass->n_parts, &l->arrays, &l->error), 0);
+        assert_int_equal(shmt_row_buffer_fill(pass->buffer, pass->part, i, pass->n_parts, &l->arrays, &l->error), 0);
     return 0;
 }
 
 static void end(struct pass *pass) {
-    for (uint32_t r = 0; r < READERS; r++) shmt_stage_free(&pass->stage[r]);
+    for (uint32_t r = 0; r < READERS; r++) shmt_row_buffer_free(&pass->buffer[r]);
     free(pass->part);
 }
 
-static int load_all(const char *name, bool stages, struct loaded *l) {
+static int load_all(const char *name, bool buffered, struct loaded *l) {
     struct shmt_source *source = open_source(name);
-    struct pass pass = {.stages = stages};
+    struct pass pass = {.buffered = buffered};
     assert_true(shmt_source_flows(source));
     int rc = count_all(&pass, source, l);
     if (rc == 0) rc = fill_all(&pass, source, l);
@@ -159,9 +158,9 @@ static void assert_same_but_places(struct loaded *a, struct loaded *b) {
     assert_same_data(a, b);
 }
 
-static void assert_same_as_text(const char *name, bool stages, struct loaded *plain) {
+static void assert_same_as_text(const char *name, bool buffered, struct loaded *plain) {
     struct loaded l;
-    const int rc = load_all(name, stages, &l);
+    const int rc = load_all(name, buffered, &l);
     if (rc < 0) print_error("%s\n", l.error.text);
     assert_int_equal(rc, 0);
     assert_same_but_places(plain, &l);
@@ -171,7 +170,7 @@ static void assert_same_as_text(const char *name, bool stages, struct loaded *pl
 static void assert_fails(const char *name, int status, const char *sentence) {
     struct loaded l;
     struct shmt_source *source = open_source(name);
-    struct pass pass = {.stages = true};
+    struct pass pass = {.buffered = true};
     assert_int_equal(count_all(&pass, source, &l), status);
     assert_string_equal(l.error.text, sentence);
     end(&pass);
@@ -191,5 +190,3 @@ static void *write_slowly(void *arg) {
     save(w->path, w->bytes, w->n);
     return NULL;
 }
-
-#endif

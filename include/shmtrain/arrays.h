@@ -43,16 +43,17 @@ struct shmtrain_arrays {
     uint32_t size;     /* sizeof(struct shmtrain_arrays) */
     uint32_t borrowed; /* 1: the arrays are used where they are; 0: they are copied by shmtrain_store_arrays */
     uint64_t n_examples;
-    uint64_t n_features;     /* dense: values of a row; sparse: see above */
-    uint64_t n_entries;      /* sparse: length of `id` and `value` */
-    const uint64_t *start;   /* (n_examples + 1) ascending, none above n_entries */
-    const uint32_t *id;      /* (n_entries) this or `wide_id` */
-    const uint64_t *wide_id; /* (n_entries) */
-    const float *value;      /* (n_entries); NULL: every value is 1 */
-    const float *dense;      /* (n_examples, stride) */
-    uint64_t stride;         /* floats from one row to the next, at least n_features; 0: n_features */
-    const float *label;      /* (n_examples); NULL: there are none, for predictions only */
-    const float *weight;     /* (n_examples); NULL: all 1 */
+    uint64_t n_features;              /* dense: values of a row; sparse: see above */
+    uint64_t n_entries;               /* sparse: length of `id` and `value` */
+    const uint64_t *start;            /* (n_examples + 1) ascending, none above n_entries */
+    const uint32_t *id;               /* (n_entries) this or `wide_id` */
+    const uint64_t *wide_id;          /* (n_entries) */
+    const float *value;               /* (n_entries); NULL: every value is 1 */
+    const float *dense;               /* (n_examples, stride) */
+    uint64_t stride;                  /* floats from one row to the next, at least n_features; 0: n_features */
+    const float *label;               /* (n_examples); NULL: there are none, for predictions only */
+    const float *weight;              /* (n_examples); NULL: all 1 */
+    uint32_t channels, height, width; /* the shape of an example (<shmtrain/data.h>): the product is n_features; all 0: none */
 };
 
 /* Names arrays, in place of what had the name before; `arrays` NULL: takes the name back. `name`: 1 to 40 letters, digits,
@@ -66,10 +67,10 @@ struct shmtrain_arrays {
  * `given` makes sure). Otherwise they are copied once more while the run lasts, and a note says why. Validation data,
  * evaluations and predictions likewise.
  *
- * Pointers and sizes are checked here. What is in the arrays is checked by the first call that uses them, by all workers at
- * once, and refused with _DATA, example and entry. What cannot be checked: that the arrays are as long as they are said to
- * be. Errors: _USAGE (the name; sizes; a pointer that is missing, too much or not aligned; a run is going on), _DATA
- * (start[0] of arrays that are to be copied is above n_entries), _MEMORY. */
+ * Pointers and sizes are checked here. What is in the arrays is checked by the first call that uses them, by all workers
+ * at once, and refused with _DATA, example and entry. What cannot be checked: that the arrays are as long as they are said
+ * to be. Errors: _USAGE (the name; sizes; a pointer that is missing, too much or not aligned; a shape of another product
+ * than n_features; a run is going on), _DATA (start[0] of arrays that are to be copied is above n_entries), _MEMORY. */
 SHMTRAIN_API int shmtrain_store_arrays(struct shmtrain_store *store, const char *name, const struct shmtrain_arrays *arrays);
 
 /* Where predictions go. */

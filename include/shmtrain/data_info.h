@@ -72,6 +72,8 @@ struct shmtrain_data_info {
     double counted_from[SHMTRAIN_INFO_COLUMNS]; /* a whole number that is taken off the column's numbers, and 0 for most */
     uint8_t marks_there
         [SHMTRAIN_INFO_COLUMNS]; /* 1: the column's mark (SHMTRAIN_ID_MARK) is on numbers that are there; 0: on missing ones */
+
+    uint32_t channels, height, width; /* the shape of an example (<shmtrain/data.h>); all 0: nobody knows */
 };
 
 /* As lines of text, and as one line of JSON; `name` is what the data is called. To be freed; NULL: no memory. */

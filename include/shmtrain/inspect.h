@@ -3,14 +3,15 @@
 #define SHMTRAIN_INSPECT_H
 
 #include <shmtrain/data.h>
+#include <shmtrain/model.h>
 #include <shmtrain/status.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define SHMTRAIN_FILE_TENSORS 64 /* that a file has at most */
-#define SHMTRAIN_FILE_NAME    64 /* bytes of a name, with the final 0; longer ones are cut off */
+#define SHMTRAIN_FILE_TENSORS 384 /* that a file has at most */
+#define SHMTRAIN_FILE_NAME    64  /* bytes of a name, with the final 0; longer ones are cut off */
 
 enum shmtrain_file_kind { SHMTRAIN_FILE_MODEL, SHMTRAIN_FILE_CHECKPOINT, SHMTRAIN_FILE_LIBLINEAR };
 
@@ -63,6 +64,10 @@ struct shmtrain_file_info {
     uint32_t n_tensors;
     struct shmtrain_tensor_info tensor[SHMTRAIN_FILE_TENSORS];
     struct shmtrain_checkpoint_info checkpoint; /* meaningless unless it is one */
+
+    /* (n_layers) what the model is made of; 0: it has nothing to show, or this program does not have the model. */
+    uint32_t n_layers;
+    struct shmtrain_model_layer layer[SHMTRAIN_MODEL_LAYERS];
 };
 
 /* As lines of text, and as one line of JSON; `name` is what the file is called. To be freed; NULL: no memory. */

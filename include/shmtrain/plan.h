@@ -3,6 +3,7 @@
 #ifndef SHMTRAIN_PLAN_H
 #define SHMTRAIN_PLAN_H
 
+#include <shmtrain/model.h>
 #include <shmtrain/status.h>
 #include <stdint.h>
 
@@ -69,6 +70,8 @@ struct shmtrain_plan {
     const struct shmtrain_plan_worker *place; /* (n_places) */
     const struct shmtrain_plan_shard *shard;  /* (n_shards) */
     const struct shmtrain_plan_part *part;    /* (n_parts) */
+    uint32_t n_layers;
+    const struct shmtrain_model_layer *layer; /* (n_layers) what the model is made of; 0: it has nothing to show */
 };
 
 /* Lines for people, at most 80 columns wide; one JSON object. To be freed. NULL: no memory. */

@@ -92,6 +92,7 @@ struct shmtrain_report {
     uint32_t batch, item; /* examples per update (aggregate), per work item (live) */
     uint64_t seed;
     double rate, l1, l2;
+    double weight_decay, clip_value, clip_norm; /* 0: none */
     struct {
         const char *name;
         uint64_t examples, features, nonzeros;

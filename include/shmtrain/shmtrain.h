@@ -3,13 +3,12 @@
 #define SHMTRAIN_SHMTRAIN_H
 
 #include <shmtrain/arrays.h>
-#include <shmtrain/bench.h>
 #include <shmtrain/data.h>
 #include <shmtrain/data_info.h>
 #include <shmtrain/doctor.h>
-#include <shmtrain/drill.h>
 #include <shmtrain/hooks.h>
 #include <shmtrain/inspect.h>
+#include <shmtrain/layer.h>
 #include <shmtrain/model.h>
 #include <shmtrain/output.h>
 #include <shmtrain/plan.h>

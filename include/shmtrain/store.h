@@ -11,10 +11,12 @@
 #ifndef SHMTRAIN_STORE_H
 #define SHMTRAIN_STORE_H
 
+#include <shmtrain/option.h>
 #include <shmtrain/arrays.h>
 #include <shmtrain/data_info.h>
 #include <shmtrain/hooks.h>
 #include <shmtrain/inspect.h>
+#include <shmtrain/layer.h>
 #include <shmtrain/model.h>
 #include <shmtrain/plan.h>
 #include <shmtrain/report.h>
@@ -68,17 +70,6 @@ SHMTRAIN_API const char *shmtrain_store_message(const struct shmtrain_store *sto
 
 /* ---- configuration ---- */
 
-/* One option, as the command line, the environment and shmtrain_store_set know it. */
-struct shmtrain_option {
-    const char *name;        /* "workers": --workers, shmtrain_store_set(s, "workers", ...) */
-    char letter;             /* 'w': -w; 0: none */
-    const char *argument;    /* "N"; NULL: a switch, set with "1" or "0" */
-    const char *standard;    /* the default, in words that may be typed, or "" */
-    const char *environment; /* "SHMTRAIN_WORKERS" */
-    const char *group;       /* heading in the help */
-    const char *help;        /* one line */
-};
-
 /* Option number i, from 0; NULL behind the last. Any thread, any time. */
 SHMTRAIN_API const struct shmtrain_option *shmtrain_option_at(size_t i);
 
@@ -102,7 +93,8 @@ struct shmtrain_mode {
 /* Mode number i, from 0; NULL behind the last. Any thread, any time. */
 SHMTRAIN_API const struct shmtrain_mode *shmtrain_mode_at(size_t i);
 
-/* Sets an option by name. Errors: _USAGE, naming the option, what was given and what is expected; nothing changes then. */
+/* Sets an option by name; "" takes back what was set of a model's own. Errors: _USAGE, naming the option, what was given and what
+ * is expected; nothing changes then. */
 SHMTRAIN_API int shmtrain_store_set(struct shmtrain_store *store, const char *name, const char *value);
 
 /* Sets every option whose environment variable is set. Errors: as above, naming the variable. */
@@ -211,6 +203,12 @@ SHMTRAIN_API int shmtrain_named_remove(const char *name, int force, char *messag
  * (its size, no name, name taken). */
 SHMTRAIN_API int shmtrain_store_offer(struct shmtrain_store *store, const struct shmtrain_model *model);
 
+/* Offers a layer of your own, for the texts of networks (option `net`), beside the built-in ones. It is copied; its texts and functions
+ * must outlive the store. A model that uses it is saved with its name: whoever loads that file, or joins a run of the model, has to
+ * offer the layer, too. Errors: _USAGE (its size, a name that is none or taken, an argument, a trait or a function that is wrong or
+ * missing, a reserved member that is set, more than 16 layers), _MEMORY. */
+SHMTRAIN_API int shmtrain_store_offer_layer(struct shmtrain_store *store, const struct shmtrain_layer_kind *kind);
+
 /* A model, built in or offered, from 0; NULL behind the last. */
 SHMTRAIN_API const struct shmtrain_model *shmtrain_store_model_at(const struct shmtrain_store *store, size_t i);
 
@@ -226,6 +224,14 @@ SHMTRAIN_API int shmtrain_data_files(const char *const *names, size_t n, char **
  * Errors: as shmtrain_store_run, _DATA with file:line:column, and _NUMBERS when a loss or the parameters are no finite numbers.
  * A trace or metrics that could not be written are no error: a note tells, and `unwritten` of the report. */
 SHMTRAIN_API int shmtrain_store_train(struct shmtrain_store *store, const char *data);
+
+/* Reads `data` for worker functions of your own, into *out, to be freed by shmtrain_data_free, before or after the store. Workers
+ * find it at the same place in memory, be they processes or threads; nobody writes to it. `like`: data that was read so before, and
+ * stays until this one is freed: feature j is then the same in both, as in training and test data; NULL: the features are its own.
+ * Blocks. Errors: as shmtrain_store_train's for the data; _USAGE (`rows`). */
+SHMTRAIN_API int shmtrain_store_read_data(struct shmtrain_store *store, const char *data, enum shmtrain_rows rows,
+                                          const struct shmtrain_data *like, const struct shmtrain_data **out);
+SHMTRAIN_API void shmtrain_data_free(const struct shmtrain_data *data); /* NULL is fine */
 
 /* What `data` is like, into *out. Loads it, and trains nothing. Errors: as shmtrain_store_train's for the data. */
 SHMTRAIN_API int shmtrain_store_data_info_sized(struct shmtrain_store *store, const char *data, struct shmtrain_data_info *out,
@@ -279,7 +285,7 @@ SHMTRAIN_API int shmtrain_store_evaluate(struct shmtrain_store *store, const cha
                                          const struct shmtrain_evaluation **out);
 
 /* What a label is called in the table that the model (after _train or _load) was trained on; NULL: it is a number there, too.
- * Valid until the next call on the store. */
+ * Valid until the next call on the store. NULL, too, while a run goes on in the background. */
 SHMTRAIN_API const char *shmtrain_store_label_name(const struct shmtrain_store *store, float label);
 
 /* The id in data of feature `feature` (0, 1, ... are the first rows of the model's tables) of the model, after _train or _load:
@@ -299,6 +305,23 @@ typedef int shmtrain_predicted(void *arg, uint64_t example, float label, const f
  * refused: each line has its answer. */
 SHMTRAIN_API int shmtrain_store_predict(struct shmtrain_store *store, const char *data, int probabilities,
                                         shmtrain_predicted *each, void *arg);
+
+/* An image and what it was predicted to be. Valid during the call that hands it out. */
+struct shmtrain_image {
+    uint32_t size;                    /* as the library knows it: SHMTRAIN_HAS */
+    uint32_t channels, height, width; /* of `pixel` */
+    uint64_t example;                 /* from 0 */
+    const float *pixel;               /* (channels, height, width) as the data has them: unsigned bytes are 0 .. 1 */
+    float predicted;                  /* the label, as shmtrain_predicted gets it */
+    float probability;                /* of that, 0 .. 1; NAN: the model has none */
+    float label;                      /* in the data; NAN: it has none */
+    uint32_t is_number;               /* 1: what is predicted is a number, which may be near; 0: a class, right or wrong */
+};
+typedef int shmtrain_shown(void *arg, const struct shmtrain_image *image);
+
+/* Predicts every example of `data`, as _predict, and hands out the example, too. Errors: likewise; _DATA: the data are no images whose
+ * shape is known (<shmtrain/data.h>). */
+SHMTRAIN_API int shmtrain_store_predict_images(struct shmtrain_store *store, const char *data, shmtrain_shown *each, void *arg);
 
 /* Lines of text, packed or not, from a descriptor: a pipe, a terminal, a file from where it stands. */
 struct shmtrain_stream {

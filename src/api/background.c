@@ -19,8 +19,10 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "api/store_priv.h"
 #include "base/thread.h"
+#include "running/running.h"
+#include "watching/report.h"
+#include "watching/snapshots.h"
 
 struct note {
     struct note *next;
@@ -32,7 +34,7 @@ struct note {
 };
 
 struct shmt_background {
-    struct shmtrain_store *store;
+    struct shmt_run *run;
     pthread_t thread;
     pid_t pid;               /* of the process that has the thread */
     int fd;                  /* an eventfd: there is something for step */
@@ -65,7 +67,7 @@ struct shmt_background {
 
 /* ---- on the library's thread: into the mailbox ---- */
 
-static void poke(const struct shmt_background *b) {
+static void wake_listener(const struct shmt_background *b) {
     const uint64_t one = 1;
     if (write(b->fd, &one, sizeof one) < 0) return; /* full: readable it is */
 }
@@ -75,7 +77,7 @@ static void post(struct shmt_background *b, const struct shmtrain_report *so_far
     b->so_far = *so_far;
     b->posted++;
     pthread_mutex_unlock(&b->lock);
-    poke(b);
+    wake_listener(b);
 }
 
 /* What it goes on from is not told again. */
@@ -113,7 +115,7 @@ static void post_word(struct shmt_background *b, struct note *note) {
     *b->last_note = note;
     b->last_note = &note->next;
     pthread_mutex_unlock(&b->lock);
-    poke(b);
+    wake_listener(b);
 }
 
 static void post_note(void *arg, const char *line) { post_word(arg, make_note(line, "")); }
@@ -158,18 +160,18 @@ static void post_progress(void *arg, const struct shmtrain_report *so_far, const
     pthread_mutex_lock(&b->lock);
     b->has_progress |= copy_progress(&b->progress, &b->progress_worker, now);
     pthread_mutex_unlock(&b->lock);
-    poke(b);
+    wake_listener(b);
 }
 
 static void *run(void *arg) {
     struct shmt_background *b = arg;
-    const int status = b->data ? shmt_store_train(b->store, b->data) : shmt_store_run(b->store, b->worker, b->worker_arg);
-    shmt_snapshots_close(b->store, status);
+    const int status = b->data ? shmt_run_training(b->run, b->data) : shmt_run_function(b->run, b->worker, b->worker_arg);
+    shmt_snapshots_close(b->run->snapshots, status);
     pthread_mutex_lock(&b->lock);
     b->status = status;
     b->ended = true;
     pthread_mutex_unlock(&b->lock);
-    poke(b);
+    wake_listener(b);
     return NULL;
 }
 
@@ -189,13 +191,13 @@ static void free_background(struct shmt_background *b) {
     free(b);
 }
 
-static struct shmt_background *make(struct shmtrain_store *store) {
+static struct shmt_background *make(struct shmt_run *run) {
     struct shmt_background *b = calloc(1, sizeof *b);
     if (!b) return NULL;
-    b->store = store;
+    b->run = run;
     b->pid = getpid();
     b->last_note = &b->first_note;
-    b->listener = store->listener;
+    b->listener = run->listener;
     b->progress = b->shown =
         (struct shmtrain_progress){.size = sizeof(struct shmtrain_progress), .loss = NAN, .seconds_left = NAN, .delay = NAN};
     b->seen = SHMT_NO_REPORT;
@@ -214,59 +216,53 @@ static int start_thread(struct shmt_background *b) {
     return code;
 }
 
-/* The store's listener while the thread runs: the mailbox. */
-static void listen_to(struct shmtrain_store *store, struct shmt_background *b) {
-    store->listener = (struct shmtrain_listener){.size = sizeof(struct shmtrain_listener),
-                                                 .arg = b,
-                                                 .begin = post_begin,
-                                                 .epoch = post_epoch,
-                                                 .note = post_note,
-                                                 .progress = post_progress,
-                                                 .steps = post_steps,
-                                                 .checkpoint = post_checkpoint};
-    store->log = (struct shmt_log){.line = post_note, .arg = b};
+/* The run's listener while the thread runs: the mailbox. */
+static void listen_to(struct shmt_run *run, struct shmt_background *b) {
+    run->listener = (struct shmtrain_listener){.size = sizeof(struct shmtrain_listener),
+                                               .arg = b,
+                                               .begin = post_begin,
+                                               .epoch = post_epoch,
+                                               .note = post_note,
+                                               .progress = post_progress,
+                                               .steps = post_steps,
+                                               .checkpoint = post_checkpoint};
+    run->call->log = (struct shmt_log){.line = post_note, .arg = b};
 }
 
 /* The application's listener again. */
 static void listen_to_nobody(struct shmt_background *b) {
-    struct shmtrain_store *store = b->store;
-    store->listener = b->listener;
-    store->log = (struct shmt_log){.line = b->listener.note, .arg = b->listener.arg};
-    store->background = NULL;
+    b->run->listener = b->listener;
+    b->run->call->log = (struct shmt_log){.line = b->listener.note, .arg = b->listener.arg};
 }
 
-static int start(struct shmtrain_store *store, shmtrain_worker *worker, void *arg, const char *data) {
-    int rc = shmt_call_enter(store);
-    if (rc < 0) return rc;
-    struct shmt_background *b = make(store);
+/* A snapshot has been answered. */
+static void ring(const void *b) { wake_listener(b); }
+
+int shmt_background_start(struct shmt_run *run, shmtrain_worker *worker, void *arg, const char *data,
+                          struct shmt_background **out) {
+    struct shmt_error *e = &run->call->error;
+    struct shmt_background *b = make(run);
+    int rc;
     if (b && data) b->data = strdup(data);
     if (!b || (data && !b->data)) {
-        rc = shmt_fail(&store->error, SHMTRAIN_E_MEMORY, "not enough memory to start a run");
+        rc = shmt_no_memory(e, "to start a run");
     } else if (b->fd < 0) {
-        rc = shmt_fail_errno(&store->error, "cannot create a descriptor for the run");
+        rc = shmt_fail_errno(e, "cannot create a descriptor for the run");
     } else {
         b->worker = worker;
         b->worker_arg = arg;
-        listen_to(store, b);
-        store->background = b;
-        shmt_snapshots_open(store);
+        listen_to(run, b);
+        shmt_snapshots_open(run->snapshots, run->wants_snapshots, ring, b);
         const int code = start_thread(b);
+        *out = b;
         if (code == 0) return 0;
-        shmt_snapshots_close(store, SHMTRAIN_E_SYSTEM);
+        shmt_snapshots_close(run->snapshots, SHMTRAIN_E_SYSTEM);
         listen_to_nobody(b);
-        rc = shmt_fail(&store->error, SHMTRAIN_E_SYSTEM, "cannot start a thread for the run: %s", strerror(code));
+        rc = shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot start a thread for the run: %s", strerror(code));
     }
     if (b) free_background(b);
-    shmt_call_leave(store);
+    *out = NULL;
     return rc;
-}
-
-int shmtrain_store_start(struct shmtrain_store *store, shmtrain_worker *worker, void *arg) {
-    return start(store, worker, arg, NULL);
-}
-
-int shmtrain_store_start_training(struct shmtrain_store *store, const char *data) {
-    return start(store, NULL, NULL, data ? data : "");
 }
 
 /* ---- on the application's thread: out of the mailbox ---- */
@@ -316,16 +312,24 @@ static void tell(const struct shmt_background *b, enum event event, const struct
     if (event == PROGRESS && to->progress) to->progress(to->arg, seen, &b->shown);
 }
 
-int shmtrain_store_fd(const struct shmtrain_store *store) { return store->background ? store->background->fd : -1; }
+int shmt_background_fd(const struct shmt_background *b) { return b->fd; }
 
-int shmtrain_store_step(struct shmtrain_store *store) {
-    struct shmt_background *b = store->background;
+/* Its thread has nothing left to do. */
+static int finish(struct shmt_background *b) {
+    pthread_join(b->thread, NULL);
+    const int status = b->status;
+    listen_to_nobody(b);
+    free_background(b);
+    return status;
+}
+
+bool shmt_background_step(struct shmt_background *b, int *status_out) {
     enum event event;
-    uint64_t pokes;
-    if (!b) return 0;
-    if (b->stepping) return 1; /* called by a listener of ours */
+    uint64_t count;
+    *status_out = 1;
+    if (b->stepping) return true; /* called by a listener of ours */
     b->stepping = true;
-    if (read(b->fd, &pokes, sizeof pokes) < 0) pokes = 0; /* before we look, so that later news shows again */
+    if (read(b->fd, &count, sizeof count) < 0) count = 0; /* before we look, so that later news shows again */
     do {
         struct note *note = NULL;
         event = take_event(b, &note);
@@ -333,14 +337,9 @@ int shmtrain_store_step(struct shmtrain_store *store) {
         free(note);
     } while (event != NOTHING && event != PROGRESS && event != ENDED);
     b->stepping = false;
-    if (event == PROGRESS) poke(b); /* there may be more; but not for ever in one step */
-    if (event != ENDED) return 1;
-    pthread_join(b->thread, NULL); /* it has nothing left to do */
-    const int status = b->status;
-    listen_to_nobody(b);
-    free_background(b);
-    shmt_call_leave(store);
-    return status;
+    if (event == PROGRESS) wake_listener(b); /* there may be more; but not for ever in one step */
+    if (event == ENDED) *status_out = finish(b);
+    return event != ENDED;
 }
 
 const struct shmtrain_report *shmt_background_report(const struct shmt_background *b) { return &b->seen; }
@@ -354,17 +353,6 @@ const struct shmtrain_progress *shmt_background_look(struct shmt_background *b) 
     return &b->shown;
 }
 
-void shmt_background_poke(const struct shmt_background *b) { poke(b); }
-
 void shmt_background_listen(struct shmt_background *b, const struct shmtrain_listener *listener) { b->listener = *listener; }
 
-bool shmt_background_end(struct shmt_background *b) {
-    struct shmtrain_store *store = b->store;
-    if (b->pid != getpid()) return false;
-    shmtrain_store_stop(store);
-    pthread_join(b->thread, NULL);
-    listen_to_nobody(b);
-    free_background(b);
-    shmt_call_leave(store);
-    return true;
-}
+void shmt_background_end(struct shmt_background *b) { (void)finish(b); }

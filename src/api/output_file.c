@@ -30,7 +30,7 @@ int shmtrain_output_open(const char *path, const char *what, struct shmtrain_out
     char shown[SHMT_NAME_SHOWN];
     struct shmtrain_output *output = calloc(1, sizeof *output);
     shmt_show_name(path, shown);
-    int rc = output ? 0 : shmt_fail(&e, SHMTRAIN_E_MEMORY, "not enough memory to write %s to %s", what, shown);
+    int rc = output ? 0 : shmt_no_memory(&e, "to write %s to %s", what, shown);
     if (rc == 0 && snprintf(output->path, sizeof output->path, "%s", path) >= (int)sizeof output->path)
         rc = shmt_fail(&e, SHMTRAIN_E_SYSTEM, "cannot write %s to %s: its name is too long", what, shown);
     if (rc == 0) {

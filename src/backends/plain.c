@@ -13,8 +13,9 @@
 #include "consistency/chunks.h"
 #include "math/tree.h"
 #include "ps/flat.h"
-#include "store/counted.h"
-#include "store/kernels.h"
+#include "ps/norm.h"
+#include "update/counted.h"
+#include "update/kernels.h"
 
 struct plain_seat {
     struct shmt_seat seat;
@@ -28,60 +29,67 @@ struct plain_seat {
     struct shmt_trace trace;
 };
 
+/* All memory of a store: PART(name, type, which need it counts into, bytes; 0: it is NULL). */
+#define PARTS(PART)                                                                                                        \
+    PART(weight, float, parameter, array)                                                                                  \
+    PART(l2_share, float, parameter, array * spec->l2_shares)                                                              \
+    PART(curvature, float, parameter, array * spec->curvatures) /* nobody merges here, but it may be filled as anywhere */ \
+    PART(state, float, state, shmt_flat_planes(spec) * array)                                                              \
+    PART(counted, _Atomic uint64_t, state, spec->count_lost * flat->n * sizeof(uint64_t))                                  \
+    PART(grad, float, gradient, (shmt_policy_is_live(&spec->policy) ? 1 : spec->n_chunks) * array)                         \
+    PART(terms_id, uint32_t, gradient, terms * sizeof(uint32_t))                                                           \
+    PART(terms_value, float, gradient, terms * sizeof(float))                                                              \
+    PART(norm, double, other, shmt_norm_parts(spec, flat) * sizeof(double))                                                \
+    PART(listed, float, gradient, terms > 0 ? array : 0)      /* the sum of this batch's lists so far */                   \
+    PART(loss, double, other, pieces * sizeof(double))        /* of this epoch */                                          \
+    PART(handled, uint64_t, other, pieces * sizeof(uint64_t)) /* examples */                                               \
+    PART(row_place, uint32_t, other, spec->row_places ? spec->table[0].rows * sizeof(uint32_t) : 0)                        \
+    PART(ring, struct shmt_ring, other, shmt_ring_bytes(spec->trace_events))                                               \
+    PART(head, unsigned char, other, spec->head_bytes)                                                                     \
+    PART(board, unsigned char, other, spec->board_bytes)
+
 struct shmt_store {
     struct shmt_spec spec;
     struct shmt_flat flat;
     bool copies;
-    float *weight; /* (flat.n) */
-    float *grad;   /* aggregate: (n_chunks, flat.n) */
     struct shmt_terms_head terms;
-    uint32_t *terms_id;        /* (shmt_flat_terms) */
-    float *terms_value;        /* likewise */
-    float *listed;             /* (flat.n) the sum of this batch's lists so far; NULL: there are none */
-    float *l2_share;           /* (flat.n), or NULL */
-    float *curvature;          /* (flat.n), or NULL: nobody merges here, but it may be filled as anywhere */
-    float *state;              /* (planes, flat.n), or NULL */
-    _Atomic uint64_t *counted; /* (flat.n), or NULL */
-    uint32_t *row_place;       /* (rows of table 0), or NULL */
-    void *head;
-    void *board;
-    double *loss;      /* (pieces) of this epoch */
-    uint64_t *handled; /* (pieces) examples */
     struct shmt_counters counters;
-    struct shmt_ring *ring; /* of events; NULL: none is kept */
     _Atomic uint32_t stop, abort;
     struct plain_seat *taken;
+#define POINTER(name, type, kind, bytes) type *name;
+    PARTS(POINTER)
 };
+
+struct sizes {
+#define SIZE(name, type, kind, bytes) uint64_t name;
+    PARTS(SIZE)
+};
+
+static void measure(const struct shmt_spec *spec, const struct shmt_flat *flat, struct sizes *out) {
+    const uint64_t array = flat->n * sizeof(float), pieces = shmt_spec_pieces(spec), terms = shmt_flat_terms(spec);
+#define MEASURE(name, type, kind, bytes) out->name = bytes;
+    PARTS(MEASURE)
+}
 
 static struct plain_seat *mine(struct shmt_seat *seat) { return (struct plain_seat *)(void *)seat; }
 static bool is_live(const struct shmt_store *store) { return shmt_policy_is_live(&store->spec.policy); }
-
-static uint64_t row_place_bytes(const struct shmt_spec *spec) {
-    return spec->row_places ? spec->table[0].rows * sizeof(uint32_t) : 0;
-}
 
 static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt_error *e) {
     const int rc = shmt_spec_check(spec, e);
     if (rc < 0) return rc;
     if (spec->n_seats != 1)
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "the plain backend has one worker with one thread: use -w 1 -t 1, or --backend shm");
+        return shmt_refuse(e, "the plain backend has one worker with one thread: use -w 1 -t 1, or --backend shm");
     if (spec->pauses.allowed || spec->first_epoch > 0 || spec->first_step > 0)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "the plain backend cannot pause or resume: use --backend shm");
+        return shmt_refuse(e, "the plain backend cannot pause or resume: use --backend shm");
     if (shmt_policy_has_rounds(&spec->policy) || shmt_policy_has_replicas(&spec->policy))
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "the plain backend keeps one copy of the parameters and never waits: use --backend shm");
+        return shmt_refuse(e, "the plain backend keeps one copy of the parameters and never waits: use --backend shm");
     struct shmt_flat flat;
+    struct sizes sizes;
     shmt_flat_plan(spec, &flat);
-    const uint64_t table_bytes = flat.n * sizeof(float);
-    out->parameter_bytes = table_bytes * (1 + (uint64_t)spec->l2_shares + spec->curvatures);
-    out->state_bytes = table_bytes * (shmt_flat_planes(spec) + UINT64_C(2) * spec->count_lost);
-    const uint64_t terms = shmt_flat_terms(spec);
-    out->gradient_bytes =
-        shmt_policy_is_live(&spec->policy) ? table_bytes : table_bytes * (spec->n_chunks + UINT64_C(1) * (terms > 0));
-    out->gradient_bytes += terms * (sizeof(uint32_t) + sizeof(float));
-    out->other_bytes = shmt_spec_pieces(spec) * 16 + spec->board_bytes + spec->head_bytes + shmt_ring_bytes(spec->trace_events);
-    out->other_bytes += row_place_bytes(spec);
+    measure(spec, &flat, &sizes);
+    *out = (struct shmt_need){0};
+#define COUNT(name, type, kind, bytes) out->kind##_bytes += sizes.name;
+    PARTS(COUNT)
     out->total_bytes = out->parameter_bytes + out->state_bytes + out->gradient_bytes + out->other_bytes;
     return 0;
 }
@@ -94,77 +102,46 @@ static void *zeros(uint64_t bytes) {
 
 static void destroy(struct shmt_store *store) {
     if (!store) return;
-    free(store->weight);
-    free(store->grad);
-    free(store->terms_id);
-    free(store->terms_value);
-    free(store->listed);
-    free(store->l2_share);
-    free(store->curvature);
-    free(store->state);
-    free(store->counted);
-    free(store->row_place);
-    free(store->head);
-    free(store->board);
-    free(store->loss);
-    free(store->handled);
-    free(store->ring);
+#define FREE(name, type, kind, bytes) free((void *)store->name);
+    PARTS(FREE)
     free(store);
 }
 
-static int create(const struct shmt_spec *spec, bool copies, struct shmt_store **out, struct shmt_error *e) {
+static int create(const struct shmt_spec *spec, const struct shmt_home *home, struct shmt_store **out, struct shmt_error *e) {
+    (void)home;
     struct shmt_need need;
+    struct sizes sizes;
+    bool failed = false;
     const int rc = plan(spec, &need, e);
     if (rc < 0) return rc;
     struct shmt_store *store = zeros(sizeof *store);
-    if (!store) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a store");
+    if (!store) return shmt_no_memory(e, "for a store");
     store->spec = *spec;
-    store->copies = copies;
     shmt_flat_plan(spec, &store->flat);
-    const uint64_t floats = store->flat.n, pieces = shmt_spec_pieces(spec);
-    store->weight = zeros(floats * sizeof(float));
-    store->grad = zeros(floats * sizeof(float) * (is_live(store) ? 1 : spec->n_chunks));
-    store->terms_id = zeros(shmt_flat_terms(spec) * sizeof *store->terms_id);
-    store->terms_value = zeros(shmt_flat_terms(spec) * sizeof *store->terms_value);
-    if (shmt_flat_terms(spec) > 0) store->listed = zeros(floats * sizeof(float));
-    store->l2_share = zeros(spec->l2_shares ? floats * sizeof(float) : 1);
-    store->curvature = zeros(spec->curvatures ? floats * sizeof(float) : 1);
-    const uint32_t planes = shmt_flat_planes(spec);
-    if (planes > 0) store->state = zeros(planes * floats * sizeof(float));
-    if (spec->count_lost) store->counted = zeros(floats * sizeof *store->counted);
-    if (spec->row_places) store->row_place = zeros(row_place_bytes(spec));
-    store->head = zeros(spec->head_bytes);
-    store->board = zeros(spec->board_bytes);
-    store->loss = zeros(pieces * sizeof(double));
-    store->handled = zeros(pieces * sizeof(uint64_t));
-    if (spec->trace_events > 0) store->ring = zeros(shmt_ring_bytes(spec->trace_events));
-    if (!store->weight || !store->grad || !store->l2_share || !store->curvature || !store->head || !store->board ||
-        !store->loss || !store->handled || (planes > 0 && !store->state) || (spec->count_lost && !store->counted) ||
-        (spec->trace_events > 0 && !store->ring) || (spec->row_places && !store->row_place) || !store->terms_id ||
-        !store->terms_value || (shmt_flat_terms(spec) > 0 && !store->listed)) {
+    measure(spec, &store->flat, &sizes);
+#define TAKE(name, type, kind, bytes)                        \
+    store->name = sizes.name > 0 ? zeros(sizes.name) : NULL; \
+    failed |= sizes.name > 0 && !store->name;
+    PARTS(TAKE)
+    if (failed) {
         destroy(store);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a store of %llu bytes",
-                         (unsigned long long)need.total_bytes);
+        return shmt_no_memory(e, "for a store of %llu bytes", (unsigned long long)need.total_bytes);
     }
     *out = store;
     return 0;
 }
 
-static int create_plain(const struct shmt_spec *spec, const struct shmt_home *home, struct shmt_store **out,
-                        struct shmt_error *e) {
-    (void)home;
-    return create(spec, false, out, e);
-}
 static int create_copy(const struct shmt_spec *spec, const struct shmt_home *home, struct shmt_store **out,
                        struct shmt_error *e) {
-    (void)home;
-    return create(spec, true, out, e);
+    const int rc = create(spec, home, out, e);
+    if (rc == 0) (*out)->copies = true;
+    return rc;
 }
 
 static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct shmt_seat **out, struct shmt_error *e) {
-    if (rank != 0 || store->taken) return shmt_fail(e, SHMTRAIN_E_USAGE, "the plain backend has one seat");
+    if (rank != 0 || store->taken) return shmt_refuse(e, "the plain backend has one seat");
     struct plain_seat *p = zeros(sizeof *p);
-    if (!p) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a seat");
+    if (!p) return shmt_no_memory(e, "for a seat");
     p->seat.life = life;
     p->seat.n_present = 1;
     p->seat.counters = &store->counters;
@@ -224,7 +201,7 @@ static float *grad_of(struct shmt_store *store, uint32_t chunk) { return store->
 static int bind_copy(struct plain_seat *p, int t, const float *weight, uint64_t floats) {
     if (p->copy[t]) return 0;
     p->copy[t] = zeros(floats * sizeof(float));
-    if (!p->copy[t]) return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "not enough memory for a copy of table %d", t);
+    if (!p->copy[t]) return shmt_no_memory(&p->seat.error, "for a copy of table %d", t);
     memcpy(p->copy[t], weight, floats * sizeof(float));
     return 0;
 }
@@ -250,7 +227,7 @@ static int bind(struct shmt_seat *seat, int t, struct shmt_span *out, int *live_
     *out = (struct shmt_span){.weight = weight,
                               .sink = is_live(store) ? weight : grad_of(store, p->work.chunk) + at,
                               .terms = terms_of(store, at),
-                              .l2_share = store->spec.l2_shares ? store->l2_share + at : NULL,
+                              .l2_share = store->l2_share ? store->l2_share + at : NULL,
                               .state = is_live(store) && store->state ? store->state + at : NULL,
                               .plane = store->flat.n,
                               .counted = store->counted ? store->counted + at : NULL,
@@ -306,9 +283,14 @@ static void apply(struct plain_seat *p, uint64_t examples) {
     if (store->listed) shmt_fold(store->grad, NULL, store->listed, NULL, store->flat.n);
     shmt_trace_to(p->seat.trace, SHMT_EVENT_UPDATE);
     const uint64_t step = p->work.step - p->epoch * shmt_spec_steps(spec);
+    struct shmt_norms norms;
     struct shmt_update u;
     shmt_spec_update(spec, p->epoch, step, &u);
     u.scale = 1.0f / (float)examples;
+    if (store->norm) {
+        shmt_norm_measure(spec, &store->flat, store->weight, store->state, store->grad, 0, store->flat.n, &u, store->norm);
+        shmt_norm_take(spec, &store->flat, store->norm, &norms, &u);
+    }
     shmt_flat_apply(spec, &store->flat, store->weight, store->state, store->grad, 0, store->flat.n, &u);
     shmt_clear(store->grad, NULL, store->flat.n);
     shmt_trace_to(p->seat.trace, SHMT_EVENT_NONE);
@@ -370,10 +352,14 @@ static int write_rows(struct shmt_store *store, int t, uint64_t row, uint64_t n,
     return 0;
 }
 
-static float *weight(struct shmt_store *store, int t) { return store->weight + store->flat.start[t]; }
-
-static float *state(struct shmt_store *store, int t, uint32_t plane) {
-    return plane < shmt_flat_planes(&store->spec) ? store->state + plane * store->flat.n + store->flat.start[t] : NULL;
+static struct shmt_array array(struct shmt_store *store, enum shmt_array_name name, int t, uint32_t plane) {
+    void *const base[SHMT_ARRAYS] = {
+        [SHMT_ARRAY_HEAD] = store->head,           [SHMT_ARRAY_BOARD] = store->board,
+        [SHMT_ARRAY_WEIGHT] = store->weight,       [SHMT_ARRAY_STATE] = store->state,
+        [SHMT_ARRAY_L2_SHARE] = store->l2_share,   [SHMT_ARRAY_CURVATURE] = store->curvature,
+        [SHMT_ARRAY_ROW_PLACE] = store->row_place,
+    };
+    return shmt_array_of(&store->spec, &store->flat, base, name, t, plane);
 }
 
 static int lost(struct shmt_store *store, bool ended, uint64_t *counted_out) {
@@ -382,38 +368,47 @@ static int lost(struct shmt_store *store, bool ended, uint64_t *counted_out) {
     return store->counted != NULL;
 }
 
-static void *head(struct shmt_store *store) { return store->head; }
-
-static float *l2_share(struct shmt_store *store, int t) {
-    return store->spec.l2_shares ? store->l2_share + store->flat.start[t] : NULL;
-}
-
-static uint32_t *row_place(struct shmt_store *store) { return store->row_place; }
-
-static float *curvature(struct shmt_store *store) { return store->spec.curvatures ? store->curvature : NULL; }
-
-static void *board(struct shmt_store *store) { return store->board; }
 static const struct shmt_counters *counters(struct shmt_store *store, uint32_t rank) {
     return rank == 0 ? &store->counters : NULL;
 }
 static const struct shmt_ring *ring(struct shmt_store *store, uint32_t rank) { return rank == 0 ? store->ring : NULL; }
-static void stop(struct shmt_store *store) { store_relaxed(&store->stop, 1); } /* one thread, or a signal handler in it */
 static _Atomic uint32_t *stop_word(struct shmt_store *store) { return &store->stop; }
 static _Atomic uint32_t *abort_word(struct shmt_store *store) { return &store->abort; }
-static void rouse(struct shmt_store *store) { (void)store; /* nobody ever waits */ }
+static void wake(struct shmt_store *store) { (void)store; /* nobody ever waits */ }
 
-#define PLAIN_ENTRIES                                                                                                         \
-    .plan = plan, .destroy = destroy, .enter = enter, .leave = leave, .claim = claim, .bind = bind, .lend = lend,             \
-    .report = report, .publish = publish, .meet = meet, .tally = tally, .turn = turn, .read = read_rows, .write = write_rows, \
-    .weight = weight, .l2_share = l2_share, .curvature = curvature, .row_place = row_place, .state = state, .lost = lost,     \
-    .head = head, .board = board, .counters = counters, .ring = ring, .stop = stop, .stop_word = stop_word,                   \
-    .abort_word = abort_word, .rouse = rouse
+static const struct shmt_seat_ops SEAT = {.enter = enter,
+                                          .leave = leave,
+                                          .claim = claim,
+                                          .bind = bind,
+                                          .lend = lend,
+                                          .report = report,
+                                          .publish = publish,
+                                          .meet = meet,
+                                          .tally = tally,
+                                          .turn = turn};
 
-const struct shmt_backend_ops SHMT_BACKEND_PLAIN = {
-    .name = "plain", .about = "one worker, ordinary memory: the reference", .create = create_plain, PLAIN_ENTRIES};
+static const struct shmt_store_ops STORE = {.destroy = destroy,
+                                            .read = read_rows,
+                                            .write = write_rows,
+                                            .array = array,
+                                            .lost = lost,
+                                            .counters = counters,
+                                            .ring = ring,
+                                            .stop_word = stop_word,
+                                            .abort_word = abort_word,
+                                            .wake = wake};
 
-const struct shmt_backend_ops SHMT_BACKEND_COPY = {.name = "copy",
-                                                   .about = "plain, with copied views that are poisoned at each clock",
-                                                   .caps = SHMT_CAP_STEADY,
-                                                   .create = create_copy,
-                                                   PLAIN_ENTRIES};
+const struct shmt_backend SHMT_BACKEND_PLAIN = {.name = "plain",
+                                                .about = "one worker, ordinary memory: the reference",
+                                                .seat = &SEAT,
+                                                .store = &STORE,
+                                                .plan = plan,
+                                                .create = create};
+
+const struct shmt_backend SHMT_BACKEND_COPY = {.name = "copy",
+                                               .about = "plain, with copied views that are poisoned at each clock",
+                                               .caps = SHMT_CAP_STEADY,
+                                               .seat = &SEAT,
+                                               .store = &STORE,
+                                               .plan = plan,
+                                               .create = create_copy};

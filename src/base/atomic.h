@@ -4,8 +4,7 @@
  * docs/memory-model.md has a row for every shared word. The pointers are to _Atomic objects of 32 or 64 bits, which are
  * lock-free and address-free on every machine that we support, so they work between processes that map one segment at different
  * addresses. */
-#ifndef SHMT_BASE_ATOMIC_H
-#define SHMT_BASE_ATOMIC_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -52,5 +51,3 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "shared
 /* Keeps the compiler from moving accesses across it; the processor is told nothing. Enough where the reader comes after the
  * writer's death: all that a killed process had done by then, and nothing of what would have followed, is in memory. */
 #define fence_compiler() atomic_signal_fence(memory_order_seq_cst)
-
-#endif

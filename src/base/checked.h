@@ -1,7 +1,6 @@
 /* Arithmetic on sizes that says when it does not fit: every size that comes from a file, a command line or another process goes
  * through these. Each returns true when the result is exact, and only then sets *out. */
-#ifndef SHMT_BASE_CHECKED_H
-#define SHMT_BASE_CHECKED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,5 +19,3 @@ static inline bool shmt_round_up_u64(uint64_t a, uint64_t to, uint64_t *out) {
 static inline uint64_t shmt_ceil_div(uint64_t a, uint64_t b) { return a / b + (a % b != 0); }
 static inline uint64_t shmt_min_u64(uint64_t a, uint64_t b) { return a < b ? a : b; }
 static inline uint64_t shmt_max_u64(uint64_t a, uint64_t b) { return a > b ? a : b; }
-
-#endif

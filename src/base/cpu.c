@@ -59,7 +59,6 @@ int shmt_cpu_parse(const char *given_as, const char *value, enum shmt_cpu *out, 
     }
     list_paths(there, sizeof there);
     if (cpu < SHMT_N_CPUS)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "%s %s: this machine or this build does not have this path; use %s", given_as,
-                         value, there);
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s %.60s: expected %s", given_as, value[0] ? value : "\"\"", there);
+        return shmt_refuse(e, "%s %s: this machine or this build does not have this path; use %s", given_as, value, there);
+    return shmt_refuse(e, "%s %.60s: expected %s", given_as, value[0] ? value : "\"\"", there);
 }

@@ -1,11 +1,10 @@
 /* CPU paths: the inner loops are compiled several times, for instruction sets that not every machine has, and one compilation
  * is taken for a run.
  *
- * All paths give the same bits (store/kernels.h says how sums are made, and no compilation fuses multiplications with
+ * All paths give the same bits (update/kernels.h says how sums are made, and no compilation fuses multiplications with
  * additions), so which one is taken is a matter of time alone. Asked by `api`, which puts the choice into the spec, so that all
- * workers of a run take the same; the loops of a path: store/path.h. No state: the machine is asked each time. */
-#ifndef SHMT_BASE_CPU_H
-#define SHMT_BASE_CPU_H
+ * workers of a run take the same; the loops of a path: update/path.h. No state: the machine is asked each time. */
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,5 +33,3 @@ enum shmt_cpu shmt_cpu_best(void);
 /* The name of a path, or "auto" for the best one. `given_as` is how the user wrote the option. Errors: _USAGE: no such path, or
  * not here; the sentence says which there are. */
 int shmt_cpu_parse(const char *given_as, const char *value, enum shmt_cpu *out, struct shmt_error *e);
-
-#endif

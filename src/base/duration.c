@@ -2,7 +2,6 @@
 #include "base/duration.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/plain.h"
@@ -14,16 +13,10 @@ bool shmt_duration_parse(const char *text, uint64_t *ns_out) {
         const char *unit;
         double seconds;
     } UNITS[] = {{"", 1}, {"ms", 1e-3}, {"s", 1}, {"m", 60}, {"min", 60}, {"h", 3600}};
-    const size_t n = strspn(text, "0123456789.");
-    char number[32], *end;
-    SHMT_PLAIN_NUMBERS;
-    if (n == 0 || n >= sizeof number) return false;
-    memcpy(number, text, n);
-    number[n] = '\0';
-    const double x = strtod(number, &end);
-    if (*end != '\0' || end == number) return false; /* "1.2.3", "." */
-    for (size_t i = 0; i < sizeof UNITS / sizeof *UNITS; i++) {
-        if (strcmp(text + n, UNITS[i].unit) != 0) continue;
+    double x;
+    const char *unit = shmt_plain_decimal(text, &x);
+    for (size_t i = 0; unit && i < sizeof UNITS / sizeof *UNITS; i++) {
+        if (strcmp(unit, UNITS[i].unit) != 0) continue;
         const double seconds = x * UNITS[i].seconds;
         if (!(seconds <= MOST_SECONDS)) return false;
         *ns_out = (uint64_t)(seconds * 1e9 + 0.5);

@@ -1,6 +1,5 @@
 /* Times as people type them: "500ms", "30s", "2m", "1.5h". */
-#ifndef SHMT_BASE_DURATION_H
-#define SHMT_BASE_DURATION_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -11,5 +10,3 @@ bool shmt_duration_parse(const char *text, uint64_t *ns_out);
 
 /* "850 ms", "31 s", "4 min", "3 h" into `out`: of the largest unit of which there are two. */
 const char *shmt_duration_text(uint64_t ns, char out[24]);
-
-#endif

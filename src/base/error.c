@@ -12,6 +12,8 @@
 /* Macros for the analyser, see error.h; here stand the functions. */
 #undef shmt_fail
 #undef shmt_fail_errno
+#undef shmt_refuse
+#undef shmt_no_memory
 
 static const char *const STATUS_NAMES[] = {
     "SHMTRAIN_OK",     "SHMTRAIN_E_USAGE",   "SHMTRAIN_E_MEMORY",  "SHMTRAIN_E_DATA",  "SHMTRAIN_E_SYSTEM",
@@ -24,11 +26,13 @@ const char *shmtrain_status_name(int status) {
     return STATUS_NAMES[-status];
 }
 
-static int write_sentence(struct shmt_error *e, int status, const char *why, const char *format, va_list args) {
+static int write_sentence(struct shmt_error *e, int status, const char *begin, const char *why, const char *format,
+                          va_list args) {
     if (!e || e->status != 0) return status;
     SHMT_PLAIN_NUMBERS;
-    int n = vsnprintf(e->text, sizeof e->text, format, args);
-    if (why && n >= 0 && (size_t)n < sizeof e->text) snprintf(e->text + n, sizeof e->text - (size_t)n, ": %s", why);
+    size_t n = (size_t)snprintf(e->text, sizeof e->text, "%s", begin);
+    n += (size_t)vsnprintf(e->text + n, sizeof e->text - n, format, args);
+    if (why && n < sizeof e->text) snprintf(e->text + n, sizeof e->text - n, ": %s", why);
     shmt_show_plainly(e->text);
     e->status = status;
     return status;
@@ -37,9 +41,25 @@ static int write_sentence(struct shmt_error *e, int status, const char *why, con
 int shmt_fail(struct shmt_error *e, int status, const char *format, ...) {
     va_list args;
     va_start(args, format);
-    write_sentence(e, status, NULL, format, args);
+    write_sentence(e, status, "", NULL, format, args);
     va_end(args);
     return status;
+}
+
+int shmt_refuse(struct shmt_error *e, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    write_sentence(e, SHMTRAIN_E_USAGE, "", NULL, format, args);
+    va_end(args);
+    return SHMTRAIN_E_USAGE;
+}
+
+int shmt_no_memory(struct shmt_error *e, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    write_sentence(e, SHMTRAIN_E_MEMORY, "not enough memory ", NULL, format, args);
+    va_end(args);
+    return SHMTRAIN_E_MEMORY;
 }
 
 /* The system's words, and a remedy where these are of a limit. */
@@ -59,7 +79,7 @@ int shmt_fail_errno(struct shmt_error *e, const char *format, ...) {
     va_list args;
     if (e && e->status == 0) e->code = code;
     va_start(args, format);
-    write_sentence(e, status, words_for(code, words), format, args);
+    write_sentence(e, status, "", words_for(code, words), format, args);
     va_end(args);
     return status;
 }

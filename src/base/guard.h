@@ -6,8 +6,7 @@
  * A guard belongs to the open file, and so to all processes that are forked with it. The system tells nobody by signals: who
  * reads asks. Used by data/cache.c, and asked by workers before and behind each item, but at most once in a tick of the clock
  * (train/job.c), and each chunk of validation (train/evaluate.c). */
-#ifndef SHMT_BASE_GUARD_H
-#define SHMT_BASE_GUARD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ bool shmt_guard_holds(int fd);
 bool shmt_guard_held_lately(int fd, uint64_t *asked_ns_inout);
 
 void shmt_guard_release(int fd); /* one that was not taken is fine */
-
-#endif

@@ -3,8 +3,7 @@
  * A living writer holds a lock on its file (of the open file description, F_OFD_SETLK), from before it has a name, or from right
  * behind. Where a file system has no such locks nothing is removed, and where they may say nothing of other machines (local.h) only
  * what is older than a day. */
-#ifndef SHMT_BASE_LEFTOVERS_H
-#define SHMT_BASE_LEFTOVERS_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -15,5 +14,3 @@ bool shmt_leftover_keep(int fd);
 
 /* Removes those of this user from an open folder. What cannot be removed stays. Leaves errno as it is. */
 void shmt_leftovers_remove(int folder);
-
-#endif

@@ -3,8 +3,7 @@
  * shmtrain_fault_file.
  *
  * A table of the process, because a signal knows an address and nothing else. Children that are forked have it, too. */
-#ifndef SHMT_BASE_MAPPED_H
-#define SHMT_BASE_MAPPED_H
+#pragma once
 
 #include <stdint.h>
 
@@ -17,5 +16,3 @@ void shmt_mapped_forget(const void *base);
 
 /* In a signal handler, too: the name of the file that lies there, as sentences have it; NULL: none is known. */
 const char *shmt_mapped_at(const void *address);
-
-#endif

@@ -1,8 +1,7 @@
 /* Points: places in the protocols, before and after words that others read, at which a test may end or stop the process. The
  * library has none of them: they are there only in those files that a test compiles once more with SHMT_POINTS
  * (tests/aim.c has the functions). */
-#ifndef SHMT_BASE_POINT_H
-#define SHMT_BASE_POINT_H
+#pragma once
 
 #ifdef SHMT_POINTS
 #    include <stdint.h>
@@ -16,6 +15,4 @@ void shmt_point_grows(const char *what, uint64_t before, uint64_t after);
 #else
 #    define SHMT_POINT(name)              ((void)0)
 #    define SHMT_GROWS(what, word, value) ((void)0)
-#endif
-
 #endif

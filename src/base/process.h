@@ -1,8 +1,7 @@
 /* Processes of others: what the kernel says that one does, and how to recognise it later. A number may be given to another
  * process, a number with the time at which the process began may not. Both are those of a PID namespace: who lives in another
  * one (a container) sees other numbers. */
-#ifndef SHMT_BASE_PROCESS_H
-#define SHMT_BASE_PROCESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,5 +37,3 @@ int shmt_life_kill(const struct shmt_life *life);
 char shmt_process_state(pid_t pid);
 
 static inline bool shmt_state_is_stopped(char state) { return state == 'T' || state == 't'; }
-
-#endif

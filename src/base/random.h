@@ -3,8 +3,7 @@
  * There is no generator state, so any worker can compute any number, a run does not depend on who drew first, and nothing needs
  * to be saved to resume. The mixing is SplitMix64's finalizer (Steele, Lea, Flood 2014), applied once per word that goes in.
  * The same numbers on every machine. */
-#ifndef SHMT_BASE_RANDOM_H
-#define SHMT_BASE_RANDOM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ static inline double shmt_unit(uint64_t bits) { return (double)(bits >> 11) * 0x
 
 /* A number below n (n > 0) from 64 random bits; Lemire's multiply-shift, whose bias is below n / 2^64. */
 static inline uint64_t shmt_below(uint64_t bits, uint64_t n) { return (uint64_t)(((unsigned __int128)bits * n) >> 64); }
-
-#endif

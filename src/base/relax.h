@@ -1,6 +1,5 @@
 /* For loops that wait: tells the processor that this one does, so that it gives the other thread of its core more room. */
-#ifndef SHMT_BASE_RELAX_H
-#define SHMT_BASE_RELAX_H
+#pragma once
 
 static inline void shmt_relax_processor(void) {
 #if defined(__x86_64__) || defined(__i386__)
@@ -9,5 +8,3 @@ static inline void shmt_relax_processor(void) {
     __asm__ volatile("yield");
 #endif
 }
-
-#endif

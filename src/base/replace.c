@@ -184,7 +184,7 @@ int shmt_replace_descriptor(const char *path) {
         if (at.path[n] >= '0' && at.path[n] <= '9' && *end == '\0' && fd <= INT_MAX && holds_descriptors(folder))
             found = (int)fd;
     } while (found < 0 && shmt_target_step(&at) == 1);
-    shmt_target_leave(&at);
+    shmt_target_close(&at);
     return found;
 }
 
@@ -247,7 +247,7 @@ static int open_replacement(struct shmt_replacement *r, const char *path, const 
     *r = (struct shmt_replacement){.fd = -1, .path = path, .what = what, .target = {.folder = -1}};
     int rc = look(r, own, e);
     if (rc == 0 && open_looked_at(r) < 0) rc = cannot(r, e);
-    if (rc < 0) shmt_target_leave(&r->target);
+    if (rc < 0) shmt_target_close(&r->target);
     return rc;
 }
 
@@ -288,7 +288,7 @@ int shmt_replace_check(const char *path, const char *what, struct shmt_error *e)
     struct shmt_replacement r = {.fd = -1, .path = path, .what = what, .target = {.folder = -1}};
     int rc = look(&r, false, e);
     if (rc == 0) rc = check_looked_at(&r, e);
-    shmt_target_leave(&r.target);
+    shmt_target_close(&r.target);
     return rc;
 }
 
@@ -355,7 +355,7 @@ int shmt_replace_close(struct shmt_replacement *r, int written, struct shmt_erro
     int rc = 0;
     if (r->special) {
         rc = close_special(r, written, e);
-        shmt_target_leave(&r->target);
+        shmt_target_close(&r->target);
         return rc;
     }
     if (r->nameless) r->temporary[0] = '\0';
@@ -367,7 +367,7 @@ int shmt_replace_close(struct shmt_replacement *r, int written, struct shmt_erro
     if (r->temporary[0] != '\0') shmt_unfinished_forget(r->temporary);
     unblock_signals(&before);
     if (rc == 0) sync_folder(&r->target);
-    shmt_target_leave(&r->target);
+    shmt_target_close(&r->target);
     return rc;
 }
 
@@ -378,5 +378,5 @@ void shmt_replace_discard(struct shmt_replacement *r) {
     take_away(r);
     if (r->temporary[0] != '\0') shmt_unfinished_forget(r->temporary);
     unblock_signals(&before);
-    shmt_target_leave(&r->target);
+    shmt_target_close(&r->target);
 }

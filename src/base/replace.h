@@ -8,8 +8,7 @@
  *
  * Used for models, caches and traces, and by applications (api/output_file.c); `what` is the file's name in sentences: "the
  * model". While a file has a name and is not complete, handlers of signals know it (unfinished.h). */
-#ifndef SHMT_BASE_REPLACE_H
-#define SHMT_BASE_REPLACE_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -50,5 +49,3 @@ int shmt_replace_close(struct shmt_replacement *r, int written, struct shmt_erro
 
 /* The other end: what was written is given up, and `path` is as it was, unless it is written to as it is. */
 void shmt_replace_discard(struct shmt_replacement *r);
-
-#endif

@@ -1,7 +1,6 @@
 /* Names of files as they stand in sentences: on one line, printable, of bounded length. Called by whoever makes a sentence
  * with a path in it, which may be any bytes. */
-#ifndef SHMT_BASE_SHOW_H
-#define SHMT_BASE_SHOW_H
+#pragma once
 
 #define SHMT_NAME_SHOWN 204 /* room for a name: its last 200 bytes, what was left out, and the final 0 */
 
@@ -10,5 +9,3 @@ void shmt_show_name(const char *path, char out[SHMT_NAME_SHOWN]);
 
 /* Replaces what would break the line, or reach a terminal as more than text, in a text that somebody else has written. */
 void shmt_show_plainly(char *text);
-
-#endif

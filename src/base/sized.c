@@ -16,17 +16,16 @@ static void set_size(void *at, uint32_t size) { memcpy(at, &size, sizeof size); 
 int shmt_sized_take(void *to, size_t bytes, const void *from, size_t first, const char *name, struct shmt_error *e) {
     const uint32_t size = size_of(from);
     if (size < first || size > MOST)
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "size is %u in a struct shmtrain_%s: set .size = sizeof(struct shmtrain_%s), and all else that you do "
-                         "not set to 0",
-                         size, name, name);
+        return shmt_refuse(
+            e,
+            "size is %u in a struct shmtrain_%s: set .size = sizeof(struct shmtrain_%s), and all else that you do not set to 0",
+            size, name, name);
     for (size_t i = bytes; i < size; i++)
         if (((const char *)from)[i] != 0)
-            return shmt_fail(
-                e, SHMTRAIN_E_USAGE,
-                "a struct shmtrain_%s has a member set at byte %zu that this libshmtrain does not know (it knows %zu bytes): "
-                "install a later one",
-                name, i, bytes);
+            return shmt_refuse(e,
+                               "a struct shmtrain_%s has a member set at byte %zu that this libshmtrain does not know (it "
+                               "knows %zu bytes): install a later one",
+                               name, i, bytes);
     memset(to, 0, bytes);
     memcpy(to, from, size < bytes ? size : bytes);
     set_size(to, (uint32_t)bytes);

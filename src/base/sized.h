@@ -2,8 +2,7 @@
  *
  * All of them begin with `uint32_t size`. Called by the public functions that take or fill one; what is behind them knows the
  * struct of this library only. */
-#ifndef SHMT_BASE_SIZED_H
-#define SHMT_BASE_SIZED_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -25,5 +24,3 @@ void shmt_sized_give(void *to, uint64_t to_bytes, const void *from, size_t bytes
 /* A struct that was filled by shmt_sized_give comes back: itself, or where it is shorter than `bytes`, it and zeros in `room`,
  * (bytes). */
 const void *shmt_sized_whole(const void *given, void *room, size_t bytes);
-
-#endif

@@ -182,7 +182,7 @@ static int step(struct shmt_target *p, bool follows) {
     const char *slash = strrchr(p->path, '/');
     const size_t n = slash ? (size_t)(slash - p->path) + 1 : 0;
     const char *name = p->path + n;
-    shmt_target_leave(p);
+    shmt_target_close(p);
     if (p->path[0] == '\0') return fail(ENOENT);
     const bool is_folder = name[0] == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
     p->name = is_folder ? "." : name;
@@ -204,7 +204,7 @@ static int find(const char *path, bool follows, struct shmt_target *out) {
 int shmt_target_find(const char *path, struct shmt_target *out) { return find(path, true, out); }
 int shmt_target_find_own(const char *path, struct shmt_target *out) { return find(path, false, out); }
 
-void shmt_target_leave(struct shmt_target *target) {
+void shmt_target_close(struct shmt_target *target) {
     close_quietly(target->folder);
     target->folder = -1;
 }

@@ -8,8 +8,7 @@
  *
  * Only ENOENT says that nothing is there; whatever else fails is an error. Used by base/replace.c, and by those that write
  * without it. */
-#ifndef SHMT_BASE_TARGET_H
-#define SHMT_BASE_TARGET_H
+#pragma once
 
 #include <limits.h>
 #include <stdbool.h>
@@ -37,7 +36,7 @@ int shmt_target_find(const char *path, struct shmt_target *out);
 /* The same for a name of our own: a link of this name is not followed. */
 int shmt_target_find_own(const char *path, struct shmt_target *out);
 
-void shmt_target_leave(struct shmt_target *target); /* leaves errno as it is; twice is fine */
+void shmt_target_close(struct shmt_target *target); /* leaves errno as it is; twice is fine */
 
 /* What was found belongs to another user, who may have put it there for us: in a folder like /tmp, and not its owner's. */
 bool shmt_target_is_planted(const struct shmt_target *target);
@@ -58,5 +57,3 @@ const char *shmt_target_why(const struct shmt_target *target, int code);
  * 0: found; -1: errno. */
 void shmt_target_begin(const char *path, struct shmt_target *out);
 int shmt_target_step(struct shmt_target *target);
-
-#endif

@@ -1,7 +1,6 @@
 /* Threads of our own: their stacks are as large as those of a process usually are, whatever limit this one was started with
  * (ulimit -s), which the system would take otherwise. */
-#ifndef SHMT_BASE_THREAD_H
-#define SHMT_BASE_THREAD_H
+#pragma once
 
 #include <pthread.h>
 #include <stdint.h>
@@ -18,5 +17,3 @@ static inline int shmt_thread_start(pthread_t *thread, void *(*body)(void *), vo
     pthread_attr_destroy(&attributes);
     return code;
 }
-
-#endif

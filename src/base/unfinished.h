@@ -3,8 +3,7 @@
  * remove them, by shmtrain_output_discard_all.
  *
  * A table of the process, because a handler knows no file. A child that is forked has it, too, and removes nothing of it. */
-#ifndef SHMT_BASE_UNFINISHED_H
-#define SHMT_BASE_UNFINISHED_H
+#pragma once
 
 /* From any thread. No handler that removes may come in between: block signals from before the file is made until it is noted.
  * With more than 16 at a time the further ones are not known. */
@@ -15,5 +14,3 @@ void shmt_unfinished_forget(const char *name);
 
 /* In a signal handler, too: removes all of this process. */
 void shmt_unfinished_remove(void);
-
-#endif

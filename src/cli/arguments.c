@@ -27,6 +27,7 @@ static const struct shmtrain_option OWN_OPTIONS[] = {
     {"progress", 0, "HOW", "auto", "SHMTRAIN_PROGRESS", PROGRAM, "bar, plain or none; auto: a bar on a terminal"},
     {"scores", 0, NULL, "", "", PROGRAM, "predict: also print the model's outputs"},
     {"probabilities", 0, NULL, "", "", PROGRAM, "predict: also print the labels' probabilities"},
+    {"show", 0, NULL, "", "", PROGRAM, "predict: print images, and what they were taken for"},
     {"modes", 0, "LIST", "async,sync,ssp:4,backup,local", "", PROGRAM, "compare: the modes, with commas between them"},
     {"target", 0, "X", "auto", "", PROGRAM, "compare: the loss to reach; auto: 1 % above the lowest"},
     {"tune", 0, "N", "3", "", PROGRAM, "compare: rates that each mode tries; 0: its default, and no verdict"},
@@ -46,6 +47,7 @@ enum {
     OWN_PROGRESS,
     OWN_SCORES,
     OWN_PROBABILITIES,
+    OWN_SHOW,
     OWN_MODES,
     OWN_TARGET,
     OWN_TUNE,
@@ -236,6 +238,9 @@ static void take_own(int own, const char *argument, struct arguments *out) {
             break;
         case OWN_PROBABILITIES:
             out->probabilities = true;
+            break;
+        case OWN_SHOW:
+            out->show = true;
             break;
         case OWN_HELP:
             out->help = true;

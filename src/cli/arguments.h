@@ -1,6 +1,5 @@
 /* The command line: which command, with what, and the store configured accordingly. */
-#ifndef SHMTRAIN_CLI_ARGUMENTS_H
-#define SHMTRAIN_CLI_ARGUMENTS_H
+#pragma once
 
 #include <shmtrain/shmtrain.h>
 #include <stdbool.h>
@@ -19,7 +18,7 @@ struct library_option {
 struct arguments {
     const struct command *command;
     bool named; /* the command was; else it is the first one, which is meant */
-    bool help, version, quiet, json, scores, probabilities, force, quick;
+    bool help, version, quiet, json, scores, probabilities, show, force, quick;
     const char *output, *format, *progress, *modes, *target, *tune, *seeds, *html, *rounds; /* NULL: not given */
     const char *workers; /* the list of them that compare takes; NULL: one number, or none */
     struct library_option option[MOST_OPTIONS];
@@ -42,5 +41,3 @@ const char *arguments_value(const struct arguments *a, const char *name);
 
 /* The program's own option number i, NULL behind the last. */
 const struct shmtrain_option *arguments_option_at(size_t i);
-
-#endif

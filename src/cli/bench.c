@@ -3,12 +3,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "bench/measure/measure.h"
+#include "cli/apart.h"
 #include "cli/arguments.h"
 #include "cli/talk.h"
 
 /* On a terminal only: a line that the next one overwrites. */
-static void show_round(void *arg, uint32_t done, uint32_t of) {
-    (void)arg;
+static void show_round(uint32_t done, uint32_t of) {
     if (done < of)
         fprintf(stderr, "\rround %u of %u ...", done + 1, of);
     else
@@ -16,20 +17,21 @@ static void show_round(void *arg, uint32_t done, uint32_t of) {
     fflush(stderr);
 }
 
-int bench_run(struct shmtrain_store *store, const struct arguments *a) {
-    const int shown = isatty(STDERR_FILENO) && !a->quiet;
-    const struct shmtrain_bench_how how = {
-        .size = sizeof(struct shmtrain_bench_how), .quick = a->quick, .round = shown ? show_round : NULL};
-    struct shmtrain_bench *bench;
-    char message[512];
-    (void)store;
-    const int rc = shmtrain_bench(&how, &bench, message, sizeof message);
-    if (shown) fprintf(stderr, "\r%20s\r", "");
-    if (rc < 0) return talk_refuse("%s", message) - (rc != SHMTRAIN_E_USAGE);
-    char *text = a->json ? shmtrain_bench_json(bench) : shmtrain_bench_text(bench);
+static void tell_failure(const char *sentence) {
+    if (isatty(STDERR_FILENO)) fprintf(stderr, "\r%20s\r", ""); /* a line of show_round */
+    (void)talk_refuse("%s", sentence);
+}
+
+static int bench(const struct arguments *a) {
+    struct shmt_bench *bench = shmt_bench_run(a->quick, isatty(STDERR_FILENO) && !a->quiet ? show_round : NULL, tell_failure);
+    (a->json ? shmt_bench_json : shmt_bench_text)(bench, stdout);
     free(bench);
-    if (!text) return talk_refuse("not enough memory for the figures") - 1;
-    fputs(text, stdout);
-    free(text);
     return talk_close_output();
+}
+
+int bench_run(struct shmtrain_store *store, const struct arguments *a) {
+    const char *other = shmt_bench_other_machine();
+    (void)store;
+    if (other) return talk_refuse("%s describes another machine, which cannot be measured here: unset it", other);
+    return apart_run(bench, a);
 }

@@ -1,6 +1,6 @@
-/* The program's commands: one table that parsing, help and the man page are made from. */
-#ifndef SHMTRAIN_CLI_COMMANDS_H
-#define SHMTRAIN_CLI_COMMANDS_H
+/* The program's commands: one table that parsing, help and the man page are made from; what help says of each is in
+ * commands.txt. */
+#pragma once
 
 #include <shmtrain/shmtrain.h>
 #include <stddef.h>
@@ -10,7 +10,6 @@ struct arguments;
 struct command {
     const char *name, *operands; /* "eval", "MODEL DATA" */
     const char *about;           /* at most 27 characters for the list of commands */
-    const char *words;           /* more of them: lines of at most 80 columns */
     const char *options;         /* the names of those it takes, with blanks between; "*": all of the library's,
                                   but those that are named with a '-' before */
     int least, most;             /* operands */
@@ -28,6 +27,9 @@ int command_takes(const struct command *command, const char *option, int is_own)
 
 /* Whether the command takes several values of this option of the library, with commas between them. */
 int command_takes_list(const struct command *command, const char *option);
+
+/* Its page in commands.txt: lines of at most 80 columns. */
+const char *command_words(const struct command *command);
 
 /* What to take in place of an option that the command does not take, in words; NULL: there is nothing like it. */
 const char *command_instead(const struct command *command, const char *option);
@@ -52,5 +54,3 @@ int bench_run(struct shmtrain_store *store, const struct arguments *a);
 int drill_run(struct shmtrain_store *store, const struct arguments *a);
 int doctor_run(struct shmtrain_store *store, const struct arguments *a);
 int help_run(struct shmtrain_store *store, const struct arguments *a);
-
-#endif

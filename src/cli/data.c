@@ -1,18 +1,10 @@
 /* shmtrain data: what data is like, and keeping it as a cache. */
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/arguments.h"
 #include "cli/files.h"
 #include "cli/output.h"
 #include "cli/talk.h"
-
-static void begin(struct shmtrain_store *store) {
-    const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .note = talk_note};
-    shmtrain_store_listen(store, &listener);
-    talk_catch_signals(store);
-}
 
 static int convert(struct shmtrain_store *store, const struct arguments *a, const char *data) {
     if (!a->output) return talk_refuse("data convert: name the file to write, as in -o data.shmcache");
@@ -21,7 +13,8 @@ static int convert(struct shmtrain_store *store, const struct arguments *a, cons
     const struct output_wish wish = {"--output", a->output, "the cache"};
     const int status = output_check(store, &wish, NULL, data);
     if (status != 0) return status;
-    begin(store);
+    talk_listen(store);
+    talk_catch_signals(store);
     talk_will_save(a->output, NULL);
     const int rc = shmtrain_store_convert(store, data, a->output);
     talk_will_save(NULL, NULL);
@@ -32,15 +25,12 @@ static int info(struct shmtrain_store *store, const struct arguments *a, const c
     struct shmtrain_data_info found;
     char title[8192];
     if (a->output) return talk_refuse("data info writes no file: remove --output");
-    begin(store);
+    talk_listen(store);
+    talk_catch_signals(store);
     const int rc = shmtrain_store_data_info(store, data, &found);
     if (rc < 0) return talk_fail(store, rc);
     files_title(a, 1, NULL, title, sizeof title);
-    char *text = a->json ? shmtrain_data_info_json(title, &found) : shmtrain_data_info_text(title, &found);
-    if (!text) return talk_refuse("not enough memory for the result") - 1;
-    fputs(text, stdout);
-    free(text);
-    return talk_exit_status(talk_close_output());
+    return talk_print(a->json ? shmtrain_data_info_json(title, &found) : shmtrain_data_info_text(title, &found));
 }
 
 int data_run(struct shmtrain_store *store, const struct arguments *a) {

@@ -53,7 +53,7 @@ bool display_knows(const char *option) {
     return false;
 }
 
-static bool obeys_escapes(int fd) {
+bool display_obeys_escapes(int fd) {
     const char *term = getenv("TERM");
     return isatty(fd) && term && term[0] != '\0' && strcmp(term, "dumb") != 0;
 }
@@ -62,12 +62,12 @@ enum progress_kind display_choose(const char *option, bool quiet, int fd) {
     const char *environment = getenv("SHMTRAIN_PROGRESS");
     if (!option || option[0] == '\0') option = environment && environment[0] != '\0' ? environment : "auto";
     if (quiet || strcmp(option, "none") == 0) return PROGRESS_NONE;
-    if (strcmp(option, "plain") == 0 || !obeys_escapes(fd)) return PROGRESS_PLAIN;
+    if (strcmp(option, "plain") == 0 || !display_obeys_escapes(fd)) return PROGRESS_PLAIN;
     return PROGRESS_BAR;
 }
 
 /* The Linux console's font has no blocks. The locale is only looked at, so that the program's own stays as it is. */
-static bool has_blocks(void) {
+bool display_has_blocks(void) {
     const char *term = getenv("TERM");
     if (term && strcmp(term, "linux") == 0) return false;
     const locale_t locale = newlocale(LC_CTYPE_MASK, "", (locale_t)0);
@@ -75,6 +75,16 @@ static bool has_blocks(void) {
     const bool is_utf8 = strcmp(nl_langinfo_l(CODESET, locale), "UTF-8") == 0;
     freelocale(locale);
     return is_utf8;
+}
+
+bool display_wants_colours(void) {
+    const char *no_color = getenv("NO_COLOR");
+    return !no_color || no_color[0] == '\0';
+}
+
+unsigned display_columns(int fd) {
+    struct winsize size;
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 /* ---- signals ---- */
@@ -250,10 +260,9 @@ struct display *display_open(enum progress_kind kind, FILE *out) {
     *d = (struct display){.kind = kind, .out = out, .fd = fileno(out), .own = -1, .said_at = -1};
     follow_init(&d->follow);
     if (kind != PROGRESS_BAR) return d;
-    const char *no_color = getenv("NO_COLOR");
     d->own = open_own(d->fd);
-    d->blocks = has_blocks();
-    d->colours = !no_color || no_color[0] == '\0';
+    d->blocks = display_has_blocks();
+    d->colours = display_wants_colours();
     was_stopped = 0;
     struct sigaction action = {.sa_handler = on_stop, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);

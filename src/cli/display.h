@@ -4,8 +4,7 @@
  * The terminal's modes and its cursor are left as they are, so there is nothing to restore, whatever ends the program. Between
  * two frames the cursor rests at the beginning of the live lines: what anybody else prints is printed over them, and the next
  * frame is drawn below it. One display at a time; all calls but the one for signal handlers on the thread that opened it. */
-#ifndef SHMTRAIN_CLI_DISPLAY_H
-#define SHMTRAIN_CLI_DISPLAY_H
+#pragma once
 
 #include <shmtrain/report.h>
 #include <stdbool.h>
@@ -23,6 +22,13 @@ enum progress_kind {
 
 /* Whether `option` is one of these. */
 bool display_knows(const char *option);
+
+/* What a descriptor is like: a terminal that obeys escape sequences; with letters and a font for block characters; whose user
+ * has not switched colours off (NO_COLOR); so wide (80 where nobody knows). */
+bool display_obeys_escapes(int fd);
+bool display_has_blocks(void);
+bool display_wants_colours(void);
+unsigned display_columns(int fd);
 
 /* What to show on a descriptor. option: as above; "" or NULL: the environment's SHMTRAIN_PROGRESS, or auto. A bar needs a
  * terminal that obeys escape sequences: elsewhere it is plain. quiet: none. */
@@ -50,5 +56,3 @@ void display_clear_in_handler(void);
 
 /* Takes the live lines away for good; lines stay. NULL is fine. */
 void display_close(struct display *display);
-
-#endif

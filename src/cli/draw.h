@@ -9,8 +9,7 @@
  *
  * The bar is the whole run, one segment for each epoch. Workers that are too many for a bar each are summed up, and shown
  * with one character each. */
-#ifndef SHMTRAIN_CLI_DRAW_H
-#define SHMTRAIN_CLI_DRAW_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,5 +52,3 @@ unsigned draw_frame(const struct draw_state *state, const struct draw_screen *sc
 
 /* The same in one line of at most 96 plain characters, without a line break, for where there is no terminal. */
 void draw_words(const struct draw_state *state, char *out, size_t bytes);
-
-#endif

@@ -1,6 +1,5 @@
 /* The parts of a frame, shared between the draw files only. */
-#ifndef SHMTRAIN_CLI_DRAW_PRIV_H
-#define SHMTRAIN_CLI_DRAW_PRIV_H
+#pragma once
 
 #include "cli/draw.h"
 #include "cli/pen.h"
@@ -18,5 +17,3 @@ const char *draw_level(double share);
 
 /* The workers, in at most `most_lines` lines (0: none). */
 void draw_workers(const struct draw_state *state, const struct draw_screen *screen, unsigned most_lines, struct pen *pen);
-
-#endif

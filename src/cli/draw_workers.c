@@ -224,7 +224,7 @@ static void draw_strips(const struct draw_state *s, const struct draw_screen *sc
     }
 }
 
-static void draw_crowd(const struct draw_state *s, const struct draw_screen *screen, unsigned lines, struct pen *pen) {
+static void draw_many(const struct draw_state *s, const struct draw_screen *screen, unsigned lines, struct pen *pen) {
     const struct spread rate = spread_of(s, rate_of), waiting = spread_of(s, waiting_of);
     if (lines < 2) return;
     draw_spread("examples/s", &rate, rate_words, pen);
@@ -245,6 +245,6 @@ void draw_workers(const struct draw_state *state, const struct draw_screen *scre
         draw_grid(state, screen, &grid, pen);
     } else {
         pen_end_line(pen);
-        draw_crowd(state, screen, most_lines - 1, pen);
+        draw_many(state, screen, most_lines - 1, pen);
     }
 }

@@ -7,6 +7,14 @@
 
 #include "cli/talk.h"
 
+const char *files_standard(const struct arguments *a) {
+    static const char *const NETWORKS[] = {"mlp", "cnn", "net"};
+    const char *model = arguments_value(a, "model");
+    for (size_t i = 0; model && i < sizeof NETWORKS / sizeof *NETWORKS; i++)
+        if (strcmp(model, NETWORKS[i]) == 0) return "builtin:digits";
+    return "builtin:sparse";
+}
+
 const char *files_named(const struct arguments *a, int first, const char *standard) {
     static char *names; /* one command for each program */
     const int n = a->n_operands - first;

@@ -47,7 +47,7 @@ static int make_room_for_losses(struct follow *f, size_t n) {
 }
 
 /* Moves a number towards a new one; one that is not known yet becomes it. */
-static void approach(double *number, double to, double weight) {
+static void smooth(double *number, double to, double weight) {
     if (isnan(to)) return;
     *number = isnan(*number) ? to : *number + weight * (to - *number);
 }
@@ -60,10 +60,10 @@ static void follow_worker(struct follow *f, uint32_t rank, const struct shmtrain
     w->joined = now->joined;
     w->stalled = now->stalled;
     if (weight == 0) return;
-    approach(&w->examples_per_second, now->examples_per_second, weight);
-    approach(&w->compute, now->compute_fraction, weight);
-    approach(&w->wait, now->wait_fraction, weight);
-    approach(&w->merge, now->merge_fraction, weight);
+    smooth(&w->examples_per_second, now->examples_per_second, weight);
+    smooth(&w->compute, now->compute_fraction, weight);
+    smooth(&w->wait, now->wait_fraction, weight);
+    smooth(&w->merge, now->merge_fraction, weight);
 }
 
 static void follow_workers(struct follow *f, const struct shmtrain_progress *now, double weight) {
@@ -98,7 +98,7 @@ static void follow_costs(struct draw_state *s, const struct shmtrain_report *rep
     s->delay = now->delay;
     s->dropped = examples > 0 ? (double)now->dropped / examples : 0;
     s->folded = examples > 0 ? (double)now->folded / examples : 0;
-    s->merges = report->merge_every > 0;
+    s->merges = report->merge && report->merge[0] != '\0';
 }
 
 static bool validates(const struct shmtrain_report *report) { return report->valid.name && report->valid.name[0] != '\0'; }
@@ -119,7 +119,7 @@ int follow_update(struct follow *f, const struct shmtrain_report *report, const 
     s->loss = now->loss;
     s->seconds_left = now->seconds_left;
     follow_costs(s, report, now);
-    if (weight > 0) approach(&s->examples_per_second, now->examples_per_second, weight);
+    if (weight > 0) smooth(&s->examples_per_second, now->examples_per_second, weight);
     follow_workers(f, now, weight);
     return 0;
 }

@@ -1,7 +1,6 @@
 /* From what the library says of a run, ten times a second, to what is drawn: speeds and shares are smoothed, because in a
  * tenth of a second a worker may finish no work item, or two. Called by display.c. */
-#ifndef SHMTRAIN_CLI_FOLLOW_H
-#define SHMTRAIN_CLI_FOLLOW_H
+#pragma once
 
 #include <shmtrain/report.h>
 
@@ -29,5 +28,3 @@ int follow_update(struct follow *f, const struct shmtrain_report *report, const 
 int follow_epoch(struct follow *f, const struct shmtrain_report *report, const struct shmtrain_epoch *epoch);
 
 void follow_fini(struct follow *f);
-
-#endif

@@ -142,7 +142,7 @@ static void print_topics(void) {
 void help_print_command(const struct command *c) {
     printf("Usage: shmtrain %s%s%s%s\n\n", c->name, c->options[0] ? " [OPTIONS]" : "", c->operands[0] ? " " : "", c->operands);
     printf("%c%s.\n", c->about[0] - 'a' + 'A', c->about + 1);
-    if (c->words[0]) printf("%s", c->words);
+    fputs(command_words(c), stdout);
     print_table(shmtrain_option_at, c);
     print_table(arguments_option_at, c);
     if (c->options[0] == '\0') return;

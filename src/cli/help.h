@@ -1,10 +1,7 @@
 /* Help, made from the tables of commands and options. */
-#ifndef SHMTRAIN_CLI_HELP_H
-#define SHMTRAIN_CLI_HELP_H
+#pragma once
 
 #include "cli/commands.h"
 
 void help_print(void);                                  /* one screen, on stdout */
 void help_print_command(const struct command *command); /* a command's page */
-
-#endif

@@ -60,7 +60,7 @@ static void put_commands(void) {
         put_operands(c->operands);
         printf("\n");
         put_capital(c->about);
-        put_text(c->words);
+        put_text(command_words(c));
     }
     printf(".El\n");
 }

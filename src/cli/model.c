@@ -6,7 +6,6 @@
 #include "cli/talk.h"
 
 int model_run(struct shmtrain_store *store, const struct arguments *a) {
-    const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .note = talk_note};
     const char *model = a->operand[1];
     if (strcmp(a->operand[0], "convert") != 0)
         return talk_refuse("model %s: expected model convert MODEL -o FILE --format NAME", a->operand[0]);
@@ -14,7 +13,7 @@ int model_run(struct shmtrain_store *store, const struct arguments *a) {
     const struct output_wish wish = {"--output", a->output, "the model"};
     const int status = output_check(store, &wish, model, NULL);
     if (status != 0) return status;
-    shmtrain_store_listen(store, &listener);
+    talk_listen(store);
     talk_catch_signals(store);
     talk_will_save(a->output, NULL);
     int rc = shmtrain_store_load(store, model);

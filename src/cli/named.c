@@ -51,18 +51,10 @@ static void print_lines(const struct shmtrain_named *store, int n) {
 }
 
 static json_t *json_of(const struct shmtrain_named *s) {
-    json_t *o = json_object(), *model = json_string(s->model); /* NULL: its name is not UTF-8 */
-    json_object_set_new(o, "name", json_string(s->name));
-    json_object_set_new(o, "model", model ? model : json_string("?"));
-    json_object_set_new(o, "bytes", json_integer((json_int_t)s->bytes));
-    json_object_set_new(o, "made_at", json_integer(s->made_at));
-    json_object_set_new(o, "pid", json_integer(s->pid));
-    json_object_set_new(o, "in_use", json_boolean(s->in_use));
-    json_object_set_new(o, "intact", json_boolean(s->intact));
-    json_object_set_new(o, "died", json_boolean(s->died));
-    json_object_set_new(o, "workers", json_integer(s->workers));
-    json_object_set_new(o, "guests", json_integer(s->guests));
-    return o;
+    json_t *model = json_string(s->model); /* NULL: its name is not UTF-8 */
+    return json_pack("{s:s,s:o,s:I,s:I,s:i,s:b,s:b,s:b,s:i,s:i}", "name", s->name, "model", model ? model : json_string("?"),
+                     "bytes", (json_int_t)s->bytes, "made_at", (json_int_t)s->made_at, "pid", s->pid, "in_use", s->in_use,
+                     "intact", s->intact, "died", s->died, "workers", s->workers, "guests", s->guests);
 }
 
 static void print_json(const struct shmtrain_named *store, int n) {

@@ -1,6 +1,5 @@
 /* What somebody may have meant who has mistyped a word. */
-#ifndef SHMTRAIN_CLI_NEAR_H
-#define SHMTRAIN_CLI_NEAR_H
+#pragma once
 
 struct near {
     const char *word, *best; /* best NULL: nothing came near enough */
@@ -9,5 +8,3 @@ struct near {
 
 struct near near_to(const char *word);
 void near_offer(struct near *near, const char *candidate); /* remembered, not copied */
-
-#endif

@@ -1,7 +1,6 @@
 /* Files that commands write: whether they can be written, whether two would go to stdout, and writing one, as a stream, so that
  * it is whole or as it was before (<shmtrain/output.h>). */
-#ifndef SHMTRAIN_CLI_OUTPUT_H
-#define SHMTRAIN_CLI_OUTPUT_H
+#pragma once
 
 #include <shmtrain/shmtrain.h>
 #include <stdbool.h>
@@ -43,5 +42,3 @@ int output_close(struct output *out, int failed);
 
 /* Gives it up; one that is not open is fine. */
 void output_discard(struct output *out);
-
-#endif

@@ -2,7 +2,6 @@
 #include "cli/pen.h"
 
 #include <stdarg.h>
-#include <string.h>
 
 /* Everybody's palette: the eight colours that terminals let people choose. */
 static const char *const CODES[] = {

@@ -1,6 +1,5 @@
 /* A pen writes lines that are never longer than the screen is wide, whatever they are made of. Used by the draw files. */
-#ifndef SHMTRAIN_CLI_PEN_H
-#define SHMTRAIN_CLI_PEN_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,5 +31,3 @@ void pen_end_line(struct pen *pen);
 
 /* "   987", "1.23 k", " 154 k", "12.3 M": always 6 columns. */
 const char *pen_short(double x, char out[16]);
-
-#endif

@@ -1,7 +1,6 @@
 /* A run as it is shown while it goes on, by the commands that train, join or watch: what it is, a line for each epoch, and
  * live lines on a terminal; in the end what came out. */
-#ifndef SHMTRAIN_CLI_SHOW_H
-#define SHMTRAIN_CLI_SHOW_H
+#pragma once
 
 #include <shmtrain/shmtrain.h>
 #include <stdbool.h>
@@ -39,5 +38,3 @@ void show_close(struct show *show);
 
 /* What came out, as lines and as JSON, as asked for; `saved`: a further line's file, or NULL. The exit status. */
 int show_result(const struct show *show, const struct shmtrain_report *r, const char *saved);
-
-#endif

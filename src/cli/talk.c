@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -135,6 +136,11 @@ void talk_note(void *arg, const char *line) {
     fprintf(stderr, "shmtrain: %s\n", line);
 }
 
+void talk_listen(struct shmtrain_store *store) {
+    const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .note = talk_note};
+    shmtrain_store_listen(store, &listener);
+}
+
 /* Whoever read a pipe has closed it. */
 static bool reader_has_left(void) {
     struct pollfd out = {.fd = STDOUT_FILENO};
@@ -147,4 +153,11 @@ int talk_close_output(void) {
     if (why == EPIPE || reader_has_left()) return 128 + SIGPIPE;
     fprintf(stderr, "shmtrain: standard output: %s\n", why ? strerror(why) : "not all of it could be written");
     return 1;
+}
+
+int talk_print(char *text) {
+    if (!text) return talk_refuse("not enough memory for the result") - 1;
+    fputs(text, stdout);
+    free(text);
+    return talk_exit_status(talk_close_output());
 }

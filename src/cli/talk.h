@@ -1,6 +1,5 @@
 /* What all commands share: lines on stderr, stdout to its end, and signals that stop what goes on. */
-#ifndef SHMTRAIN_CLI_TALK_H
-#define SHMTRAIN_CLI_TALK_H
+#pragma once
 
 #include <shmtrain/shmtrain.h>
 
@@ -12,6 +11,12 @@ int talk_fail(const struct shmtrain_store *store, int status);
 
 /* A listener's `note`. */
 void talk_note(void *arg, const char *line);
+
+/* From now on the store's notes come out, too. */
+void talk_listen(struct shmtrain_store *store);
+
+/* Prints a text that is to be freed (NULL: there was no memory for it), and closes the output. Returns the exit status. */
+int talk_print(char *text);
 
 /* What was written may be in no file yet: a full disk shows here. Returns the exit status. */
 int talk_close_output(void);
@@ -34,5 +39,3 @@ int talk_caught(void); /* the signal that came; 0: none */
 
 /* The exit status of a command that would end with `status`: a signal that came counts more. */
 int talk_exit_status(int status);
-
-#endif

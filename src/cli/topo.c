@@ -1,24 +1,16 @@
 /* shmtrain topo: what a run would do with the machine, without training. */
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "cli/arguments.h"
 #include "cli/files.h"
 #include "cli/talk.h"
 
 int topo_run(struct shmtrain_store *store, const struct arguments *a) {
-    const struct shmtrain_listener listener = {.size = sizeof(struct shmtrain_listener), .note = talk_note};
     const struct shmtrain_plan *plan;
-    shmtrain_store_listen(store, &listener);
+    talk_listen(store);
     const char *data = files_named(a, 0, NULL);
     if (a->n_operands > 0 && !data) return 2;
     if (data)
         talk_catch_signals(store); /* reading can be stopped; else there is nothing to stop, and a signal ends it at once */
     const int rc = shmtrain_store_plan(store, data, &plan);
     if (rc < 0) return talk_fail(store, rc);
-    char *text = a->json ? shmtrain_plan_json(plan) : shmtrain_plan_text(plan);
-    if (!text) return talk_refuse("not enough memory for the plan") - 1;
-    fputs(text, stdout);
-    free(text);
-    return talk_exit_status(talk_close_output());
+    return talk_print(a->json ? shmtrain_plan_json(plan) : shmtrain_plan_text(plan));
 }

@@ -13,8 +13,6 @@
 #include "cli/show.h"
 #include "cli/talk.h"
 
-#define DEFAULT_DATA "builtin:sparse"
-
 /* Before hours of work: the format is one, and can hold the model; its labels and features, when they are known. 0, or the exit
  * status. */
 static int check_format(struct shmtrain_store *store, const struct arguments *a) {
@@ -69,7 +67,7 @@ static int check_files(struct shmtrain_store *store, const struct arguments *a, 
 }
 
 int train_run(struct shmtrain_store *store, const struct arguments *a) {
-    const char *data = files_named(a, 0, DEFAULT_DATA);
+    const char *data = files_named(a, 0, files_standard(a));
     struct show show;
     bool stdout_is_taken = false;
     if (!data) return 2;

@@ -44,13 +44,19 @@ void shmt_stack_merge(struct shmt_stack *stack) {
     stack->at[stack->n - 1].level++;
 }
 
-void shmt_stack_after(uint32_t from, uint32_t to, struct shmt_stack *out, uint32_t *height_out) {
+static void merge_all(struct shmt_stack *stack) {
+    while (shmt_stack_may_merge(stack)) shmt_stack_merge(stack);
+}
+
+void shmt_stack_after(uint32_t from, uint32_t to, bool late, struct shmt_stack *out, uint32_t *height_out) {
     uint32_t height = 0;
     memset(out, 0, sizeof *out);
+    out->late = late;
     for (uint32_t chunk = from; chunk < to; chunk++) {
+        if (late) merge_all(out);
         shmt_stack_push(out, chunk);
         if (out->n > height) height = out->n;
-        while (shmt_stack_may_merge(out)) shmt_stack_merge(out);
+        if (!late) merge_all(out);
     }
     *height_out = height;
 }

@@ -4,8 +4,7 @@
  * complete binary tree over chunks 0 .. C-1, whoever computed them, so the sum has the same bits for every number of workers. A
  * worker gets neighbouring chunks and adds the complete subtrees among them as it goes, on a stack: at most log2 C + 1 buffers.
  * What stands on the stack in the end is the same for all who know the range, so the others can find it without being told. */
-#ifndef SHMT_CONSISTENCY_CHUNKS_H
-#define SHMT_CONSISTENCY_CHUNKS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,20 +29,22 @@ struct shmt_subtree {
     uint32_t first, level;
 };
 
-/* The stack of subtrees that a worker has after some of its chunks; place i of the stack is buffer i. Start with {0}. */
+/* The stack of subtrees that a worker has after some of its chunks; place i of the stack is buffer i. Start with {.late = ...}.
+ * Siblings are added as soon as both are there, so that in the end few are left; or `late`, when the next chunk is put on the stack,
+ * so that whoever adds up those of all workers adds the last ones as well, and nobody writes their sum. */
 struct shmt_stack {
     uint32_t n;
+    bool late;
     struct shmt_subtree at[SHMT_MAX_STACK];
 };
 
 /* Puts chunk `chunk` on the stack: its gradient is in buffer stack->n - 1 afterwards. */
 void shmt_stack_push(struct shmt_stack *stack, uint32_t chunk);
 
-/* True when the two topmost subtrees are siblings: add buffer n - 1 into buffer n - 2, then call shmt_stack_merge. */
+/* True when the two topmost subtrees are siblings: add buffer n - 1 into buffer n - 2, then call shmt_stack_merge. To be asked again
+ * until it is false: behind each chunk, or `late` before the next one is pushed. */
 bool shmt_stack_may_merge(const struct shmt_stack *stack);
 void shmt_stack_merge(struct shmt_stack *stack);
 
 /* The stack after all chunks from .. to - 1, and the largest height that it had on the way (the buffers that are needed). */
-void shmt_stack_after(uint32_t from, uint32_t to, struct shmt_stack *out, uint32_t *height_out);
-
-#endif
+void shmt_stack_after(uint32_t from, uint32_t to, bool late, struct shmt_stack *out, uint32_t *height_out);

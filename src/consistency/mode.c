@@ -1,24 +1,77 @@
 /* The list of modes, and names of points: see mode.h. */
 #include "consistency/mode.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "consistency/mode_priv.h"
+#include "base/plain.h"
 
-static const struct shmt_mode *const MODES[] = {
-    &SHMT_MODE_ASYNC, &SHMT_MODE_HOGWILD, &SHMT_MODE_SYNC, &SHMT_MODE_SSP, &SHMT_MODE_BACKUP, &SHMT_MODE_LOCAL, &SHMT_MODE_NODE,
+/* What theory promises of each stands above its row. */
+static const struct shmt_mode MODES[] = {
+    /* Everybody updates at once, and nobody waits. On one copy that is Hogwild!: an update does not know of about n - 1 clocks'
+     * worth of others', and may overwrite one (Niu et al. 2011: harmless when few meet). Where each worker's cache holds a copy, it
+     * gets one, because lines that all change travel: then nothing is overwritten, and what is not known is what came between two
+     * merges. */
+    {.name = "async",
+     .known_as = "Hogwild!, on copies where that is faster",
+     .about = "update at once, never wait",
+     .policy = {.write = SHMT_WRITE_RACY, .staleness = SHMT_STALENESS_INF},
+     .may_copy = true},
+    /* Hogwild! as it was published: everybody updates the one copy at once, and nobody waits. The same point as async without
+     * copies of its own; it has a name for those who want to see what copies give, or what it costs that frequent features
+     * travel. */
+    {.name = "hogwild",
+     .known_as = "Hogwild! (Niu et al. 2011)",
+     .about = "async, always with one copy",
+     .policy = {.write = SHMT_WRITE_RACY, .staleness = SHMT_STALENESS_INF}},
+    /* Bulk synchronous: one update per batch, of all workers' gradients (TensorFlow's SyncReplicasOptimizer, data-parallel
+     * all-reduce). No delay, the same bits for every number of workers; everybody waits for the slowest at each batch. */
+    {.name = "sync",
+     .known_as = "bulk synchronous (BSP)",
+     .about = "one update per batch, of all gradients",
+     .policy = {.write = SHMT_WRITE_AGGREGATE}},
+    /* Stale Synchronous Parallel: updates at once, but nobody may be more than s clocks ahead of the slowest. Every update of
+     * clocks <= mine - s - 1 is seen, so the delay is bounded; waits are as long as the bound makes them (Ho et al. 2013). */
+    {.name = "ssp",
+     .known_as = "Stale Synchronous Parallel (Ho et al. 2013)",
+     .about = "update at once, at most S clocks ahead",
+     .policy = {.write = SHMT_WRITE_ATOMIC, .staleness = 4},
+     .number = SHMT_NUMBER_STALENESS},
+    /* Backup workers: an update goes on when the first k of n gradients are in; late ones are dropped (Chen et al. 2016;
+     * TensorFlow's replicas_to_aggregate). Dropped gradients in place of waiting for stragglers; without stragglers, work thrown
+     * away. */
+    {.name = "backup",
+     .known_as = "backup workers, Chen et al. 2016",
+     .about = "updates take the first K gradients",
+     .policy = {.write = SHMT_WRITE_AGGREGATE, .quorum = SHMT_QUORUM_MOST, .late = SHMT_LATE_DROP},
+     .number = SHMT_NUMBER_QUORUM},
+    /* Local SGD: every worker updates a copy of its own; all meet every H clocks to average (Zinkevich et al. 2010; McMahan et
+     * al. 2017; Stich 2019). No traffic between merges; the copies drift apart until the next one. */
+    {.name = "local",
+     .known_as = "local SGD",
+     .about = "a copy per worker, averaged every H clocks",
+     .policy = {.write = SHMT_WRITE_RACY, .replicas = SHMT_REPLICAS_WORKER, .merge_every = 8, .merge = SHMT_MERGE_MEAN},
+     .number = SHMT_NUMBER_MERGE_EVERY},
+    /* A copy for each NUMA node: Hogwild! within a node, whose caches are near, and merges between nodes every H clocks without
+     * waiting (DimmWitted, Zhang and Re 2014; HogWild++, Zhang, Hsieh and Akella 2016). With one node it is hogwild. */
+    {.name = "node",
+     .known_as = "DimmWitted's PerNode; HogWild++",
+     .about = "a copy per NUMA node, merged on the way",
+     .policy = {.write = SHMT_WRITE_RACY,
+                .staleness = SHMT_STALENESS_INF,
+                .replicas = SHMT_REPLICAS_NODE,
+                .merge_every = 4,
+                .merge = SHMT_MERGE_SUM},
+     .number = SHMT_NUMBER_MERGE_EVERY},
 };
 
 #define N_MODES (sizeof MODES / sizeof *MODES)
 
-const struct shmt_mode *shmt_mode_at(size_t i) { return i < N_MODES ? MODES[i] : NULL; }
+const struct shmt_mode *shmt_mode_at(size_t i) { return i < N_MODES ? &MODES[i] : NULL; }
 
 static const struct shmt_mode *find(const char *text, size_t length) {
     for (size_t i = 0; i < N_MODES; i++)
-        if (strlen(MODES[i]->name) == length && memcmp(MODES[i]->name, text, length) == 0) return MODES[i];
+        if (strlen(MODES[i].name) == length && memcmp(MODES[i].name, text, length) == 0) return &MODES[i];
     return NULL;
 }
 
@@ -28,19 +81,18 @@ static int refuse_name(const char *given_as, const char *text, struct shmt_error
     char names[160] = "";
     for (size_t i = 0; i < N_MODES; i++) {
         const size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", i == 0 ? "" : i + 1 < N_MODES ? ", " : " and ", MODES[i]->name);
+        snprintf(names + used, sizeof names - used, "%s%s", i == 0 ? "" : i + 1 < N_MODES ? ", " : " and ", MODES[i].name);
     }
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s \"%.60s\" is not one of %s", given_as, text, names);
+    return shmt_refuse(e, "%s \"%.60s\" is not one of %s", given_as, text, names);
 }
 
 /* ---- the number behind the colon ---- */
 
-static bool parse_number(const char *text, uint64_t *out) {
-    char *end;
-    if (text[0] < '0' || text[0] > '9') return false; /* strtoull takes signs and blanks */
-    errno = 0;
-    *out = strtoull(text, &end, 10);
-    return errno == 0 && *end == '\0';
+uint64_t shmt_mode_number_of(const struct shmt_policy *policy, enum shmt_mode_number which) {
+    return which == SHMT_NUMBER_STALENESS     ? policy->staleness
+           : which == SHMT_NUMBER_QUORUM      ? policy->quorum
+           : which == SHMT_NUMBER_MERGE_EVERY ? policy->merge_every
+                                              : 0;
 }
 
 static int set_staleness(const char *given_as, struct shmt_policy *policy, const char *text, struct shmt_error *e) {
@@ -48,17 +100,15 @@ static int set_staleness(const char *given_as, struct shmt_policy *policy, const
         policy->staleness = SHMT_STALENESS_INF;
         return 0;
     }
-    if (parse_number(text, &policy->staleness) && policy->staleness < SHMT_STALENESS_INF) return 0;
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s ssp:%.40s: the number is a staleness bound, in clocks, as in ssp:4", given_as,
-                     text);
+    if (shmt_plain_count(text, &policy->staleness) && policy->staleness < SHMT_STALENESS_INF) return 0;
+    return shmt_refuse(e, "%s ssp:%.40s: the number is a staleness bound, in clocks, as in ssp:4", given_as, text);
 }
 
 static int set_count(const char *given_as, uint32_t *out, const char *name, const char *text, const char *what,
                      struct shmt_error *e) {
     uint64_t n;
-    if (!parse_number(text, &n) || n == 0 || n > INT32_MAX)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "%s %s:%.40s: %s must be at least 1, as in %s:6", given_as, name, text, what,
-                         name);
+    if (!shmt_plain_count(text, &n) || n == 0 || n > INT32_MAX)
+        return shmt_refuse(e, "%s %s:%.40s: %s must be at least 1, as in %s:6", given_as, name, text, what, name);
     *out = (uint32_t)n;
     return 0;
 }
@@ -73,7 +123,7 @@ static int set_number(const char *given_as, const struct shmt_mode *mode, struct
         case SHMT_NUMBER_MERGE_EVERY:
             return set_count(given_as, &policy->merge_every, mode->name, text, "the number of clocks between two merges", e);
         default:
-            return shmt_fail(e, SHMTRAIN_E_USAGE, "%s %s takes no number: \"%.60s\"", given_as, mode->name, text);
+            return shmt_refuse(e, "%s %s takes no number: \"%.60s\"", given_as, mode->name, text);
     }
 }
 
@@ -85,6 +135,35 @@ int shmt_mode_parse(const char *given_as, const char *text, struct shmt_policy *
     const int rc = text[length] == ':' ? set_number(given_as, mode, &policy, text + length + 1, e) : 0;
     if (rc == 0) *out = policy;
     return rc;
+}
+
+/* ---- axes that are named ---- */
+
+/* Replicas that no mode has brought are merged as in the mode that has such ones. */
+static void take_replicas(enum shmt_replicas replicas, struct shmt_policy *p) {
+    const struct shmt_policy *usual = &shmt_mode_find(replicas == SHMT_REPLICAS_NODE ? "node" : "local")->policy;
+    const bool had = shmt_policy_has_replicas(p);
+    p->replicas = replicas;
+    if (had) return;
+    p->merge = usual->merge;
+    p->merge_every = usual->merge_every;
+}
+
+/* Damped merges are small and often; whoever names them means copies. */
+static void settle_damped(const struct shmt_axes *axes, struct shmt_policy *p) {
+    if (p->merge != SHMT_MERGE_DAMPED) return;
+    if (axes->replicas == SHMT_UNSAID && !shmt_policy_has_replicas(p)) p->replicas = SHMT_REPLICAS_WORKER;
+    p->merge_every = 1;
+}
+
+void shmt_axes_take(const struct shmt_axes *axes, struct shmt_policy *p) {
+    if (axes->write != SHMT_UNSAID) p->write = (enum shmt_write)axes->write;
+    if (axes->quorum) p->quorum = (uint32_t)axes->quorum;
+    if (axes->late != SHMT_UNSAID) p->late = (enum shmt_late)axes->late;
+    if (axes->replicas != SHMT_UNSAID) take_replicas((enum shmt_replicas)axes->replicas, p);
+    if (axes->merge != SHMT_UNSAID) p->merge = (enum shmt_merge)axes->merge;
+    settle_damped(axes, p);
+    if (axes->merge_every) p->merge_every = (uint32_t)axes->merge_every;
 }
 
 /* ---- names of points ---- */
@@ -128,7 +207,7 @@ void shmt_mode_name(const struct shmt_policy *policy, const char *asked_for, cha
     const bool chooses = !mode || mode->may_copy || shmt_policy_has_replicas(policy);
     if (mode && !is_of(policy, mode)) mode = NULL;
     for (size_t i = 0; i < N_MODES && !mode; i++)
-        if (is_of(policy, MODES[i]) && (chooses || !MODES[i]->may_copy)) mode = MODES[i];
+        if (is_of(policy, &MODES[i]) && (chooses || !MODES[i].may_copy)) mode = &MODES[i];
     out[0] = '\0';
     if (mode)
         add(out, bytes, mode->name);

@@ -32,7 +32,7 @@ static int find(const char *const *words, size_t n, const char *axis, const char
         const size_t used = strlen(all);
         snprintf(all + used, sizeof all - used, "%s%s", i == 0 ? "" : i + 1 < n ? ", " : " or ", words[i]);
     }
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "unknown %s \"%.60s\": use %s", axis, word, all);
+    return shmt_refuse(e, "unknown %s \"%.60s\": use %s", axis, word, all);
 }
 
 int shmt_write_parse(const char *name, enum shmt_write *out, struct shmt_error *e) {
@@ -41,68 +41,45 @@ int shmt_write_parse(const char *name, enum shmt_write *out, struct shmt_error *
     return i < 0 ? i : 0;
 }
 
-int shmt_late_parse(const char *name, enum shmt_late *out, struct shmt_error *e) {
-    const int i = find(LATES, COUNT(LATES), "choice for late gradients", name, e);
-    if (i >= 0) *out = (enum shmt_late)i;
-    return i < 0 ? i : 0;
-}
-
-int shmt_replicas_parse(const char *name, enum shmt_replicas *out, struct shmt_error *e) {
-    const int i = find(REPLICAS, COUNT(REPLICAS), "choice of replicas", name, e);
-    if (i >= 0) *out = (enum shmt_replicas)i;
-    return i < 0 ? i : 0;
-}
-
-int shmt_merge_parse(const char *name, enum shmt_merge *out, struct shmt_error *e) {
-    const int i = find(MERGES, COUNT(MERGES), "way to merge", name, e);
-    if (i >= 0) *out = (enum shmt_merge)i;
-    return i < 0 ? i : 0;
-}
-
 /* ---- what is legal ---- */
 
 static int check_aggregate(const struct shmt_policy *p, struct shmt_error *e) {
     if (p->staleness == SHMT_STALENESS_INF)
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "write aggregate needs a finite staleness: an update waits for all gradients; use --staleness 0");
+        return shmt_refuse(e, "write aggregate needs a finite staleness: an update waits for all gradients; use --staleness 0");
     if (p->staleness > SHMT_MAX_AGGREGATE_STALENESS)
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "write aggregate with staleness %llu needs one gradient buffer more than that for each worker: the "
-                         "most is staleness %d",
-                         (unsigned long long)p->staleness, SHMT_MAX_AGGREGATE_STALENESS);
+        return shmt_refuse(e,
+                           "write aggregate with staleness %llu needs one gradient buffer more than that for each worker: the "
+                           "most is staleness %d",
+                           (unsigned long long)p->staleness, SHMT_MAX_AGGREGATE_STALENESS);
     if (shmt_policy_has_replicas(p))
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "replicas %s need a write mode that updates at once: use --write racy, atomic or locked",
-                         shmt_replicas_name(p->replicas));
+        return shmt_refuse(e, "replicas %s need a write mode that updates at once: use --write racy, atomic or locked",
+                           shmt_replicas_name(p->replicas));
     return 0;
 }
 
 static int check_quorum(const struct shmt_policy *p, uint32_t n_workers, struct shmt_error *e) {
     if (p->quorum == SHMT_QUORUM_ALL) return 0;
     if (p->quorum > n_workers)
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "an update cannot wait for %u of %u workers: use a --quorum of at most %u, or -w %u or more",
-                         p->quorum, n_workers, n_workers, p->quorum);
+        return shmt_refuse(e, "an update cannot wait for %u of %u workers: use a --quorum of at most %u, or -w %u or more",
+                           p->quorum, n_workers, n_workers, p->quorum);
     if (p->write != SHMT_WRITE_AGGREGATE)
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "a quorum counts the gradients that an update waits for: it needs --write aggregate");
+        return shmt_refuse(e, "a quorum counts the gradients that an update waits for: it needs --write aggregate");
     if (p->staleness != 0)
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "a quorum of %u of %u workers needs --staleness 0: with a larger staleness each update waits for the "
-                         "gradients of all workers",
-                         p->quorum, n_workers);
+        return shmt_refuse(e,
+                           "a quorum of %u of %u workers needs --staleness 0: with a larger staleness each update waits for "
+                           "the gradients of all workers",
+                           p->quorum, n_workers);
     return 0;
 }
 
 static int check_replicas(const struct shmt_policy *p, struct shmt_error *e) {
-    if (shmt_policy_has_replicas(p) && p->merge_every == 0)
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "replicas %s must be merged regularly: use --merge-every 4, or another number of clocks",
-                         shmt_replicas_name(p->replicas));
+    if (shmt_policy_has_replicas(p) && shmt_replicas_stretch(p) == 0)
+        return shmt_refuse(e, "replicas %s must be merged regularly: use --merge-every 4, or another number of clocks",
+                           shmt_replicas_name(p->replicas));
     if (shmt_policy_is_damped(p) && p->staleness == 0)
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "merge damped is for replicas that each merge on their own: use --staleness inf (or --mode async), or "
-                         "--merge mean");
+        return shmt_refuse(e,
+                           "merge damped is for replicas that each merge on their own: use --staleness inf (or --mode async), "
+                           "or --merge mean");
     return 0;
 }
 
@@ -114,7 +91,7 @@ int shmt_policy_check(const struct shmt_policy *policy, uint32_t n_workers, stru
 
 int shmt_policy_settle(struct shmt_policy *policy, uint32_t n_workers, struct shmt_error *e) {
     if (policy->quorum == SHMT_QUORUM_MOST) policy->quorum = n_workers - (n_workers > 1 ? (n_workers + 7) / 8 : 0);
-    if (!shmt_policy_has_replicas(policy)) policy->merge_every = 0;
+    if (!shmt_policy_has_replicas(policy)) shmt_policy_take_one_copy(policy);
     const int rc = shmt_policy_check(policy, n_workers, e);
     if (policy->quorum == n_workers) policy->quorum = SHMT_QUORUM_ALL;
     return rc;
@@ -125,7 +102,8 @@ int shmt_policy_settle(struct shmt_policy *policy, uint32_t n_workers, struct sh
 bool shmt_policy_equal(const struct shmt_policy *a, const struct shmt_policy *b) {
     const bool copies = shmt_policy_has_replicas(a), late = a->quorum != SHMT_QUORUM_ALL;
     return a->write == b->write && a->staleness == b->staleness && a->quorum == b->quorum && a->replicas == b->replicas &&
-           (!late || a->late == b->late) && (!copies || (a->merge_every == b->merge_every && a->merge == b->merge));
+           (!late || a->late == b->late) &&
+           (!copies || (shmt_replicas_stretch(a) == shmt_replicas_stretch(b) && a->merge == b->merge));
 }
 
 uint64_t shmt_policy_wait_for(const struct shmt_policy *policy, uint64_t mine) {

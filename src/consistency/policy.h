@@ -6,8 +6,7 @@
  * wait on (futexes, a server's delayed reply, virtual time), all by the same verdicts.
  *
  * Names for points, and how to add one: mode.h. */
-#ifndef SHMT_CONSISTENCY_POLICY_H
-#define SHMT_CONSISTENCY_POLICY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -38,7 +37,7 @@ enum shmt_merge {
     SHMT_MERGE_MEAN,    /* m' = mean over the replicas (McMahan et al. 2017), r' = m' */
     SHMT_MERGE_SUM,     /* m' = m + sum over the replicas of what each has changed since its last merge, r' = m' */
     SHMT_MERGE_ELASTIC, /* r' = r - a (r - m), m' = m + a sum (r - m) (EASGD, Zhang, Choromanska & LeCun 2015) */
-    SHMT_MERGE_DAMPED   /* m' = m + what one worker would have made of the change, r' = m' (store/merge.h); alone only */
+    SHMT_MERGE_DAMPED   /* m' = m + what one worker would have made of the change, r' = m' (update/merge.h); alone only */
 };
 
 #define SHMT_STALENESS_INF           UINT64_MAX
@@ -54,6 +53,13 @@ struct shmt_policy {
     enum shmt_replicas replicas;
     uint32_t merge_every; /* H: clocks of a worker between two merges; 0 with one copy */
     enum shmt_merge merge;
+};
+
+/* The axes that somebody names in the place of a mode's, but for the staleness. Of choices SHMT_UNSAID, of numbers 0: nobody does. */
+#define SHMT_UNSAID UINT64_MAX
+struct shmt_axes {
+    uint64_t write, late, replicas, merge; /* enum shmt_write, ... */
+    uint64_t quorum, merge_every;
 };
 
 /* Refuses what is not a legal combination for so many workers, in one sentence, and turns SHMT_QUORUM_MOST, and a quorum of
@@ -72,9 +78,6 @@ const char *shmt_merge_name(enum shmt_merge merge);
 
 /* Errors: _USAGE with the words that there are. */
 int shmt_write_parse(const char *name, enum shmt_write *out, struct shmt_error *e);
-int shmt_late_parse(const char *name, enum shmt_late *out, struct shmt_error *e);
-int shmt_replicas_parse(const char *name, enum shmt_replicas *out, struct shmt_error *e);
-int shmt_merge_parse(const char *name, enum shmt_merge *out, struct shmt_error *e);
 
 /* Pushes change the parameters (or one's replica) at once. */
 static inline bool shmt_policy_is_live(const struct shmt_policy *policy) { return policy->write != SHMT_WRITE_AGGREGATE; }
@@ -104,6 +107,14 @@ static inline uint32_t shmt_policy_needed(uint32_t asked, uint32_t n_members) {
 
 /* ---- replicas ---- */
 
+/* A stretch: so many clocks of a seat, from one merge to the next; 0 with one copy. */
+static inline uint64_t shmt_replicas_stretch(const struct shmt_policy *policy) { return policy->merge_every; }
+
+static inline void shmt_policy_take_one_copy(struct shmt_policy *policy) {
+    policy->replicas = SHMT_REPLICAS_ONE;
+    policy->merge_every = 0;
+}
+
 /* Whether a merge follows when `mine` clocks are complete. */
 static inline bool shmt_policy_merge_due(const struct shmt_policy *policy, uint64_t mine) {
     return shmt_policy_has_replicas(policy) && mine % policy->merge_every == 0;
@@ -116,5 +127,3 @@ static inline bool shmt_policy_is_damped(const struct shmt_policy *policy) {
 
 /* Whether all meet to merge (s = 0), or each merges with the master when it is due. */
 static inline bool shmt_policy_merges_together(const struct shmt_policy *policy) { return policy->staleness == 0; }
-
-#endif

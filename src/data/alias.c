@@ -12,7 +12,7 @@ int shmt_alias_make(const double *weight, uint32_t n, struct shmt_alias_slot *sl
         malloc(n * sizeof *stack); /* slots to deal with: too small ones from the left, too large ones from the right */
     int status = 0;
     if (!share || !stack) {
-        status = shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a table of %u probabilities", n);
+        status = shmt_no_memory(e, "for a table of %u probabilities", n);
     } else {
         double sum = 0;
         for (uint32_t i = 0; i < n; i++) sum += weight[i];

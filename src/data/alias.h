@@ -2,8 +2,7 @@
  *
  * Called by the generator of sparse examples. The table is made of additions, multiplications and divisions in a fixed order,
  * so the same weights give the same numbers on every machine. */
-#ifndef SHMT_DATA_ALIAS_H
-#define SHMT_DATA_ALIAS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -22,5 +21,3 @@ static inline uint32_t shmt_alias_draw(const struct shmt_alias_slot *slot, uint3
     const struct shmt_alias_slot *s = &slot[(bits >> 32) * n >> 32];
     return (uint32_t)bits < s->keep ? s->self : s->other;
 }
-
-#endif

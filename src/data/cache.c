@@ -6,12 +6,11 @@
  * was checked reaches beyond its arrays. */
 #include "data/cache_check.h"
 #include "data/cache_loops.h"
-#include "data/csv_plan.h"
-#include "data/file.h"
 #include "data/ids.h"
 #include "data/source_priv.h"
+#include "files/csv_plan.h"
+#include "files/file.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
@@ -22,7 +21,7 @@
 
 #include "base/checked.h"
 #include "base/cpu.h"
-#include "base/guard.h"
+#include "base/io.h"
 #include "base/local.h"
 #include "base/mapped.h"
 
@@ -64,7 +63,7 @@ static int row_make(const struct cache *of, uint64_t first, uint64_t end, struct
                         .value = malloc(longest * sizeof *out->value)};
     if (out->id && out->column && out->value) return 0;
     row_free(out);
-    return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a row of %s", of->file.name);
+    return shmt_no_memory(e, "for a row of %s", of->file.name);
 }
 
 /* Example i as the caller counts its columns. */
@@ -150,7 +149,7 @@ static int are_places(const struct shmt_cache *c, struct shmt_error *e) {
     if (!c->column) return 1;
     uint64_t *met = calloc(c->n_columns / 64 + 1, sizeof *met);
     int each = 1;
-    if (!met) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to check the order of %u columns", c->n_columns);
+    if (!met) return shmt_no_memory(e, "to check the order of %u columns", c->n_columns);
     for (uint32_t p = 0; p < c->n_columns && each; p++) {
         const uint32_t column = c->column[p];
         const uint64_t bit = UINT64_C(1) << column % 64;
@@ -169,8 +168,8 @@ static int check_guard(const struct cache *of, struct shmt_error *e) {
 
 /* Checks a part of the file, and adds up a part of the examples. Sums over all are the header's, and in part 0. */
 static int cache_count(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
-                       struct shmt_stage *stage, struct shmt_part *out) {
-    (void)stage; /* rows are in memory as they are */
+                       struct shmt_row_buffer *buffer, struct shmt_part *out) {
+    (void)buffer; /* rows are in memory as they are */
     const struct cache *of = cache_of(source);
     const struct shmt_cache_header *h = &of->header;
     const struct shmt_cache *c = &of->cache;
@@ -245,18 +244,16 @@ static uint64_t cache_read_bytes(const struct shmt_source *source) { return cach
 
 static int cache_unpack(const struct shmt_source *source, struct shmt_error *e) {
     const struct cache *of = cache_of(source);
-    for (uint64_t at = 0; at < of->header.file_bytes;) {
-        const ssize_t n =
-            pread(of->file.fd, of->memory + at, shmt_min_u64(of->header.file_bytes - at, UINT64_C(1) << 30), (off_t)at);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return shmt_fail_errno(e, "cannot read %s", of->file.name);
-        if (n == 0) return shmt_fail(e, SHMTRAIN_E_DATA, "%s changed while it was being read", of->file.name);
-        at += (uint64_t)n;
-    }
+    const int64_t n = shmt_io_read(of->file.fd, of->memory, of->header.file_bytes, 0);
+    if (n < 0) return shmt_fail_errno(e, "cannot read %s", of->file.name);
+    if ((uint64_t)n < of->header.file_bytes)
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s changed while it was being read", of->file.name);
     return 0;
 }
 
 static const char *cache_note(const struct shmt_source *source) { return cache_of(source)->note; }
+
+static struct shmt_example_shape cache_shape(const struct shmt_source *source) { return cache_of(source)->cache.shape; }
 
 static void cache_close(struct shmt_source *source) {
     struct cache *of = (struct cache *)source;
@@ -276,6 +273,7 @@ static const struct shmt_source_ops OPS = {
     .guess_bytes = cache_guess_bytes,
     .read_bytes = cache_read_bytes,
     .note = cache_note,
+    .shape = cache_shape,
     .close = cache_close,
 };
 
@@ -333,6 +331,7 @@ static void describe(struct cache *of) {
                                     .min_id = h->min_id,
                                     .max_id = h->max_id,
                                     .best_loss = h->best_loss,
+                                    .shape = {h->channels, h->height, h->width},
                                     .start = section(of, SHMT_CACHE_START),
                                     .id = section(of, SHMT_CACHE_ID),
                                     .value = section(of, SHMT_CACHE_VALUE),
@@ -360,7 +359,7 @@ static int read_note(struct cache *of, struct shmt_error *e) {
     struct shmt_csv_plan plan;
     if (s->bytes == 0) return 0;
     of->note = malloc(s->bytes + 1);
-    if (!of->note) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to open a file");
+    if (!of->note) return shmt_no_memory(e, "to open a file");
     const ssize_t n = pread(of->file.fd, of->note, s->bytes, (off_t)s->off);
     if (n < 0) return shmt_fail_errno(e, "cannot read %s", of->file.name);
     of->note[s->bytes] = '\0';
@@ -387,7 +386,7 @@ bool shmt_cache_begins(const char *path) {
 int shmt_cache_open(const char *path, struct shmt_source **out, struct shmt_error *e) {
     if (!shmt_cache_begins(path)) return 1;
     struct cache *of = calloc(1, sizeof *of);
-    if (!of) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to open a file");
+    if (!of) return shmt_no_memory(e, "to open a file");
     of->ops = OPS;
     of->source = (struct shmt_source){&of->ops, of->file.name};
     int rc = shmt_file_open(path, &of->file, e);

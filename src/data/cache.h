@@ -2,15 +2,15 @@
  *
  * A cache is read like any other source (source.h): counting it checks it, by all workers, and filling copies it, its
  * columns as they were given. Who wants no copy takes its arrays as they lie in memory, once it was counted: shmt_cache_of.
- * Its writer and the question whether it is newer than its text are used by api/cache.c. */
-#ifndef SHMT_DATA_CACHE_H
-#define SHMT_DATA_CACHE_H
+ * Its writer and the question whether it is newer than its text are used by loading/cache.c. */
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
 #include "base/guard.h"
+#include "files/example_shape.h"
 
 struct shmt_source;
 
@@ -26,16 +26,17 @@ struct shmt_cache_origin {
 struct shmt_cache {
     uint64_t n_examples, n_nonzeros;
     uint32_t n_columns, base;
-    bool lacks_ids;          /* of the source (source.h) */
-    uint64_t min_id, max_id; /* as in struct shmt_totals */
-    double best_loss;        /* NaN: nobody knows */
-    const uint64_t *start;   /* (n_examples + 1) */
-    const uint32_t *id;      /* (n_nonzeros) within an example in the order of the columns */
-    const float *value;      /* (n_nonzeros); NULL: all are 1 */
-    const float *label;      /* (n_examples) */
-    const uint32_t *column;  /* (n_columns); NULL: columns are as given */
-    const uint64_t *listed;  /* (n_columns) the ids of the columns, ascending; NULL: id = column + base */
-    const char *note;        /* of a table: how it was read (shmt_source_note), never empty; NULL: it was none */
+    bool lacks_ids;                  /* of the source (source.h) */
+    uint64_t min_id, max_id;         /* as in struct shmt_totals */
+    double best_loss;                /* NaN: nobody knows */
+    struct shmt_example_shape shape; /* of n_columns values, with base 0; all 0: nobody knows */
+    const uint64_t *start;           /* (n_examples + 1) */
+    const uint32_t *id;              /* (n_nonzeros) within an example in the order of the columns */
+    const float *value;              /* (n_nonzeros); NULL: all are 1 */
+    const float *label;              /* (n_examples) */
+    const uint32_t *column;          /* (n_columns); NULL: columns are as given */
+    const uint64_t *listed;          /* (n_columns) the ids of the columns, ascending; NULL: id = column + base */
+    const char *note;                /* of a table: how it was read (shmt_source_note), never empty; NULL: it was none */
     struct shmt_cache_origin origin;
 };
 
@@ -64,5 +65,3 @@ int shmt_cache_write(const char *path, const struct shmt_cache *cache, const str
 /* Errors: those of shmt_file_open; _SYSTEM. */
 int shmt_cache_origin_of(const char *path, struct shmt_cache_origin *out, struct shmt_error *e);
 bool shmt_cache_origin_is(const struct shmt_cache_origin *a, const struct shmt_cache_origin *b);
-
-#endif

@@ -3,18 +3,23 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 #include <xxhash.h>
 
+#include "data/cache_loops.h"
 #include "base/checked.h"
 #include "base/cpu.h"
-#include "data/cache_loops.h"
 
 int shmt_cache_damaged(const char *name, const char *what, struct shmt_error *e) {
     return shmt_fail(e, SHMTRAIN_E_DATA, "%s is damaged (%s): remove it, or convert the data again", name, what);
 }
 
 /* ---- the header ---- */
+
+static bool has_a_shape_or_none(const struct shmt_cache_header *h) {
+    const struct shmt_example_shape shape = {h->channels, h->height, h->width};
+    if ((h->channels | h->height | h->width) == 0) return true;
+    return h->base == 0 && !(h->flags & SHMT_CACHE_LISTED_IDS) && shmt_example_shape_has(&shape, h->n_columns);
+}
 
 static const char *look_at_numbers(const struct shmt_cache_header *h) {
     const bool none = h->min_id > h->max_id;
@@ -30,6 +35,7 @@ static const char *look_at_numbers(const struct shmt_cache_header *h) {
     if (none ? h->n_columns != 0 : h->min_id < h->base || (!listed && h->max_id >= UINT32_MAX)) return "its range of ids";
     if (!none && !listed && h->max_id - h->base + 1 != h->n_columns) return "its number of columns";
     if (isinf(h->best_loss) || h->best_loss < 0) return "its best loss";
+    if (!has_a_shape_or_none(h)) return "the shape of its examples";
     return NULL;
 }
 

@@ -2,8 +2,7 @@
  *
  * A checksum tells damage, not intent: whoever writes a file can write its checksums, too. So every number that memory is
  * reached by is held against its bounds, whether checksums are right or not. */
-#ifndef SHMT_DATA_CACHE_CHECK_H
-#define SHMT_DATA_CACHE_CHECK_H
+#pragma once
 
 #include "data/cache_priv.h"
 
@@ -19,5 +18,3 @@ int shmt_cache_check_blocks(const char *name, const struct shmt_cache_header *he
 
 /* "FILE is damaged (WHAT): remove it, or convert the data again". Returns _DATA. */
 int shmt_cache_damaged(const char *name, const char *what, struct shmt_error *e);
-
-#endif

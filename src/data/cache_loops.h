@@ -3,8 +3,7 @@
  *
  * cache_loops.c is compiled once for each CPU path that is worth it (base/cpu.h): the portable one, and avx2, where a block is
  * checked about as fast as memory gives it. There are whole numbers and comparisons alone, so all say the same. */
-#ifndef SHMT_DATA_CACHE_LOOPS_H
-#define SHMT_DATA_CACHE_LOOPS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ struct shmt_cache_loops {
 
 /* Those of a path; where it has none of its own, the portable ones. */
 const struct shmt_cache_loops *shmt_cache_loops_of(unsigned cpu);
-
-#endif

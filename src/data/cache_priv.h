@@ -1,6 +1,5 @@
 /* What stands where in a cache: see docs/cache-format.md, which says it for everybody. Only for this room. */
-#ifndef SHMT_DATA_CACHE_PRIV_H
-#define SHMT_DATA_CACHE_PRIV_H
+#pragma once
 
 #include <stddef.h>
 
@@ -50,11 +49,12 @@ struct shmt_cache_header {
     int64_t origin_modified_s, origin_modified_ns;
     uint64_t origin_sample;
     struct shmt_cache_section section[SHMT_CACHE_PARTS];
-    unsigned char nothing[SHMT_CACHE_PAGE_BYTES - 320]; /* 0 */
+    uint32_t channels, height, width; /* of an example; all 0: nobody knows, as in caches of earlier programs */
+    unsigned char nothing[SHMT_CACHE_PAGE_BYTES - 332]; /* 0 */
 };
 _Static_assert(sizeof(struct shmt_cache_header) == SHMT_CACHE_PAGE_BYTES, "the header is a page");
 _Static_assert(offsetof(struct shmt_cache_header, section) == 128, "version 2");
-_Static_assert(offsetof(struct shmt_cache_header, nothing) == 320, "version 2");
+_Static_assert(offsetof(struct shmt_cache_header, channels) == 320, "version 2");
 
 uint64_t shmt_cache_header_hash(const struct shmt_cache_header *header);
 
@@ -70,5 +70,3 @@ const char *shmt_cache_part_name(uint32_t part); /* for sentences */
 
 /* As the other kinds of source_priv.h. 1: this is no cache, and nothing is said. */
 int shmt_cache_open(const char *path, struct shmt_source **out, struct shmt_error *e);
-
-#endif

@@ -10,23 +10,11 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "base/checked.h"
-#include "base/replace.h"
-#include "data/file.h"
 #include "data/sum.h"
-
-static int write_all(int fd, const void *from, uint64_t bytes, uint64_t off) {
-    const unsigned char *at = from;
-    while (bytes > 0) {
-        const ssize_t n = pwrite(fd, at, shmt_min_u64(bytes, UINT64_C(1) << 30), (off_t)off);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return -1;
-        at += n;
-        off += (uint64_t)n;
-        bytes -= (uint64_t)n;
-    }
-    return 0;
-}
+#include "base/checked.h"
+#include "base/io.h"
+#include "base/replace.h"
+#include "files/file.h"
 
 /* Who stops has to wait for no more than this is written, at the speed of a disk. */
 #define SYNC_BYTES (UINT64_C(4) << 20)
@@ -61,7 +49,7 @@ struct pieces {
 
 static int flush_piece(struct pieces *p) {
     const uint64_t n = p->end % PIECE_BYTES;
-    return n > 0 ? write_all(p->fd, p->piece, n, p->end - n) : 0;
+    return n > 0 ? shmt_io_write_at(p->fd, p->piece, n, p->end - n) : 0;
 }
 
 /* `from` NULL: zeros. */
@@ -74,7 +62,7 @@ static int add_bytes(struct pieces *p, const unsigned char *from, uint64_t bytes
         p->end += n;
         bytes -= n;
         if (p->end % PIECE_BYTES != 0) continue;
-        if (write_all(p->fd, p->piece, PIECE_BYTES, p->end - PIECE_BYTES) < 0) return -1;
+        if (shmt_io_write_at(p->fd, p->piece, PIECE_BYTES, p->end - PIECE_BYTES) < 0) return -1;
         if (p->end % SYNC_BYTES == 0) sync_as_it_grows(p->fd, p->end);
     }
     return 0;
@@ -119,7 +107,7 @@ static int write_contents(struct pieces *p, struct shmt_cache_header *h, const s
     if (add_bytes(p, NULL, h->file_bytes - p->end) < 0 || flush_piece(p) < 0) return -1;
     if (c->note) note->hash = XXH3_64bits(c->note, note->bytes);
     h->hash = shmt_cache_header_hash(h);
-    return write_all(p->fd, h, sizeof *h, 0) < 0 ? -1 : sync_pieces(p->fd, h->file_bytes, stop);
+    return shmt_io_write_at(p->fd, h, sizeof *h, 0) < 0 ? -1 : sync_pieces(p->fd, h->file_bytes, stop);
 }
 
 /* As readers add them up, to the last bit. Given up early, it is of no use. */
@@ -147,6 +135,9 @@ static bool make_header(const struct shmt_cache *c, const struct shmt_cache_stop
                                       .square_whole = square.whole,
                                       .square_fraction = square.fraction,
                                       .best_loss = c->best_loss,
+                                      .channels = c->shape.channels,
+                                      .height = c->shape.height,
+                                      .width = c->shape.width,
                                       .origin_bytes = c->origin.bytes,
                                       .origin_modified_s = c->origin.modified_s,
                                       .origin_modified_ns = c->origin.modified_ns,
@@ -174,8 +165,7 @@ int shmt_cache_write(const char *path, const struct shmt_cache *cache, const str
     if (!make_header(cache, stop, &header)) return shmt_fail(e, SHMTRAIN_E_DATA, "the data is too large for one file");
     uint64_t *hash = malloc(header.section[SHMT_CACHE_HASHES].bytes);
     struct pieces pieces = {.piece = malloc(PIECE_BYTES)};
-    int rc = hash && pieces.piece ? shmt_replace_open(&file, path, "the cache", e)
-                                  : shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to write the cache");
+    int rc = hash && pieces.piece ? shmt_replace_open(&file, path, "the cache", e) : shmt_no_memory(e, "to write the cache");
     if (rc == 0) {
         struct shmt_error why = {0};
         pieces.fd = file.fd;
@@ -210,7 +200,7 @@ static int add_piece(const struct shmt_file *file, uint64_t off, XXH3_state_t *s
 
 static int sample(const struct shmt_file *file, uint64_t *out, struct shmt_error *e) {
     XXH3_state_t *state = XXH3_createState();
-    if (!state) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to look at %s", file->name);
+    if (!state) return shmt_no_memory(e, "to look at %s", file->name);
     XXH3_64bits_reset(state);
     const uint64_t last = file->bytes > SAMPLE_BYTES ? file->bytes - SAMPLE_BYTES : 0;
     int rc = 0;

@@ -3,8 +3,8 @@
 
 #include <float.h>
 
-#include "base/random.h"
 #include "data/ids.h"
+#include "base/random.h"
 
 #define SMALL_TABLE ((uint64_t)1 << 20) /* rows of 4 bytes: not worth a search for each id */
 #define SMALL_ROW   ((uint64_t)1 << 10) /* a dense row: likewise */

@@ -2,8 +2,7 @@
  *
  * Called by all sources. Three ways: a range of ids, which is what most data has; the ids of a list, for data whose ids are large
  * or far apart (the ids that occur, each with its number); and hashing. Pure. */
-#ifndef SHMT_DATA_COLUMNS_H
-#define SHMT_DATA_COLUMNS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ static inline bool shmt_columns_are_range(const struct shmt_columns *columns) {
  * without a column are left out, and values of ids that are hashed to the same column are added. Returns how many there are. */
 uint64_t shmt_columns_place(const struct shmt_columns *columns, const uint64_t *id, uint64_t n, uint32_t *column_out,
                             float *value_inout);
-
-#endif

@@ -5,16 +5,15 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/checked.h"
 #include "data/csv.h"
-#include "data/csv_line.h"
-#include "data/csv_sample.h"
-#include "data/input.h"
-#include "data/lines.h"
-#include "data/names.h"
-#include "data/show.h"
 #include "data/text.h"
-#include "data/unpack.h"
+#include "base/checked.h"
+#include "files/csv_line.h"
+#include "files/csv_sample.h"
+#include "files/input.h"
+#include "files/lines.h"
+#include "files/names.h"
+#include "files/unpack.h"
 
 #define PIECE ((uint64_t)1 << 20) /* bytes between two looks at a stop; of a packed file, what is unpacked at one time */
 
@@ -68,8 +67,7 @@ static int compare_header(const struct shmt_csv_plan *plan, const char *p, bool 
 
 static int skip_header(const struct csv *csv, const char *name, const char *line, struct shmt_error *e) {
     bool same, known;
-    if (compare_header(&csv->plan, line, &same, &known) < 0)
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the header of %s", name);
+    if (compare_header(&csv->plan, line, &same, &known) < 0) return shmt_no_memory(e, "for the header of %s", name);
     if (same) return SHMT_TEXT_HEADER;
     if (!known) return SHMT_TEXT_ROW;
     return shmt_fail(e, SHMTRAIN_E_DATA,
@@ -165,7 +163,7 @@ static int learn_packed(struct csv *csv, const char *name, struct shmt_unpack *s
         text = larger;
         room *= 2;
     }
-    if (!text) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to read %s", name);
+    if (!text) return shmt_no_memory(e, "to read %s", name);
     free(text);
     return n < 0 ? (int)n : 0;
 }
@@ -207,7 +205,7 @@ static int learn(struct csv *csv, const struct shmt_csv_sample *sample, const ch
     int rc = learn_text(&csv->plan, rows, sample->end, e);
     for (uint32_t i = 0; rc == 0 && i < n && !(all && n == 1); i++) {
         char *path = shmt_names_at(names, i);
-        rc = path ? learn_file(csv, path, e) : shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to open %u files", n);
+        rc = path ? learn_file(csv, path, e) : shmt_no_memory(e, "to open %u files", n);
         free(path);
     }
     return rc;
@@ -234,14 +232,13 @@ static int make_plan(struct csv *csv, const struct shmt_csv_sample *sample, cons
     if (rc == 0) shmt_csv_guess_remark(sample, &csv->plan, csv->own_remark);
     if (rc == 0 && csv->own_remark[0] != '\0') csv->remark = csv->own_remark;
     if (rc < 0 || csv->plan.label != SHMT_CSV_NONE || !labelled) return rc;
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "--label none: labels are needed here, too, so name the label's column of %s",
-                     sample->name);
+    return shmt_refuse(e, "--label none: labels are needed here, too, so name the label's column of %s", sample->name);
 }
 
 static int set_note(struct csv *csv, struct shmt_error *e) {
     const char *given = csv->csv.plan;
     csv->note = given ? strdup(given) : shmt_csv_plan_text(&csv->plan);
-    return csv->note ? 0 : shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the plan of a table");
+    return csv->note ? 0 : shmt_no_memory(e, "for the plan of a table");
 }
 
 static int plan_text(struct csv *csv, const char *name, const char *text, uint64_t n, bool all,
@@ -334,12 +331,12 @@ int shmt_csv_open(const struct shmt_source_wish *wish, struct shmt_source **out,
                                                 .remark = remark,
                                                 .free_arg = free_csv};
     struct csv *csv = calloc(1, sizeof *csv);
-    if (!csv) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to open a file");
+    if (!csv) return shmt_no_memory(e, "to open a file");
     csv->wish = *wish;
     if (wish->csv) csv->csv = *wish->csv;
     if (csv->csv.plan && !(csv->csv.plan = csv->given = strdup(csv->csv.plan))) { /* pipes are looked at much later */
         free(csv);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the plan of a table");
+        return shmt_no_memory(e, "for the plan of a table");
     }
     const int rc = shmt_text_open(wish, &CSV, csv, out, e);
     if (rc == 0) csv->wish.stop.asked = NULL; /* of the caller of open, and of no reader's thread */

@@ -1,16 +1,11 @@
 /* Tables as text: which files are, and how a model's plan of one is looked at. */
-#ifndef SHMT_DATA_CSV_H
-#define SHMT_DATA_CSV_H
+#pragma once
 
-#include "data/csv_plan.h"
-#include "data/csv_wish.h"
+#include "data/source.h"
+#include "files/csv_plan.h"
 
 /* Of a name that ends in .csv or .tsv, perhaps packed (.csv.gz): a comma or a tab; 0: any other. */
 char shmt_csv_is_name(const char *name);
-
-/* What somebody should know of a table that was matched with a model's, to follow its name: that only one of both has a header.
- * NULL: nothing. */
-const char *shmt_csv_match_remark(const struct shmt_csv_plan *model, const struct shmt_csv_plan *plan);
 
 /* The plan of a table whose lines come one after the other, of the first one of them; `wish` as for a source, `name` for
  * sentences. *out: {0} at first. 1: the line is none of the table's rows (a header; or empty or "sep=;", and *out is not
@@ -18,5 +13,3 @@ const char *shmt_csv_match_remark(const struct shmt_csv_plan *model, const struc
  * shmt_source_open_as. */
 int shmt_csv_begin(const struct shmt_source_wish *wish, const char *name, const char *line, uint64_t bytes,
                    struct shmt_csv_plan *out, struct shmt_error *e);
-
-#endif

@@ -74,7 +74,7 @@ static int scratch_make(const struct dense *d, struct scratch *x, struct shmt_er
     x->share = malloc(d->n_classes * sizeof *x->share);
     if (!x->value || !x->id || !x->kept || !x->column || !x->z || !x->share) {
         scratch_free(x);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for an example of %s", NAME);
+        return shmt_no_memory(e, "for an example of %s", NAME);
     }
     for (uint32_t j = 0; j < d->n_features; j++) x->id[j] = j;
     return 0;
@@ -123,8 +123,8 @@ static uint64_t keep_columns(const struct dense *d, const struct shmt_columns *c
 
 /* All classes count as found, also those that nobody drew: they are the model's. */
 static int dense_count(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
-                       struct shmt_stage *stage, struct shmt_part *out) {
-    (void)stage; /* counting draws nothing */
+                       struct shmt_row_buffer *buffer, struct shmt_part *out) {
+    (void)buffer; /* counting draws nothing */
     const struct dense *d = dense_of(source);
     const uint64_t first = shmt_part_begin(d->n_examples, part, n_parts),
                    end = shmt_part_begin(d->n_examples, part + 1, n_parts);
@@ -202,8 +202,7 @@ static int plant(struct dense *d, struct shmt_error *e) {
     d->weight = malloc(n * sizeof *d->weight);
     d->bias = malloc(d->n_classes * sizeof *d->bias);
     if (!d->weight || !d->bias) {
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the model of %s, %u features and %u classes", NAME,
-                         d->n_features, d->n_classes);
+        return shmt_no_memory(e, "for the model of %s, %u features and %u classes", NAME, d->n_features, d->n_classes);
     }
     const float size = (float)(SPREAD / sqrt(d->n_features));
     const uint64_t weights = shmt_hash64(d->seed, DRAW_WEIGHT, 0, 0), biases = shmt_hash64(d->seed, DRAW_BIAS, 0, 0);
@@ -226,7 +225,7 @@ int shmt_dense_open(const char *keys, uint64_t seed, bool held_out, struct shmt_
     int status = shmt_keys_read(NAME, keys, key, sizeof key / sizeof *key, e);
     if (status != 0) return status;
     struct dense *d = calloc(1, sizeof *d);
-    if (!d) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for %s", NAME);
+    if (!d) return shmt_no_memory(e, "for %s", NAME);
     d->source = (struct shmt_source){&OPS, NAME};
     d->seed = seed;
     d->stream = held_out;

@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/text_priv.h"
 #include "base/atomic.h"
 #include "base/checked.h"
-#include "data/lines.h"
-#include "data/text_priv.h"
+#include "files/lines.h"
 
 #define CHUNK_BYTES      ((uint64_t)1 << 20) /* some milliseconds of parsing */
 #define CHUNK_BYTES_MAX  ((uint64_t)16 << 20)
@@ -67,7 +67,7 @@ int shmt_flow_open(const struct shmt_source *source, const _Atomic uint32_t *sto
     if (!flow || !stream) {
         free(flow);
         free(stream);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to read %s", source->name);
+        return shmt_no_memory(e, "to read %s", source->name);
     }
     flow->text = text;
     flow->stop = stop;
@@ -131,7 +131,7 @@ static void give_back(struct shmt_flow *flow, struct chunk *chunk) {
 static int grow(struct buffer *buffer, uint64_t room, const char *name, struct shmt_error *e) {
     if (room <= buffer->room) return 0;
     char *text = realloc(buffer->text, room + 1 + SHMT_LINE_PAD);
-    if (!text) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to read %s", name);
+    if (!text) return shmt_no_memory(e, "to read %s", name);
     buffer->text = text;
     buffer->room = room;
     return 0;
@@ -161,7 +161,7 @@ static int keep_rest(struct stream *stream, const char *rest, uint64_t n, const 
         free(stream->rest);
         stream->rest_room = 2 * n;
         stream->rest = malloc(stream->rest_room);
-        if (!stream->rest) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to read %s", name);
+        if (!stream->rest) return shmt_no_memory(e, "to read %s", name);
     }
     if (n > 0) memcpy(stream->rest, rest, n);
     stream->n_rest = n;
@@ -171,7 +171,7 @@ static int keep_rest(struct stream *stream, const char *rest, uint64_t n, const 
 /* Keeps so many bytes of the beginning for the first chunk. 1: these are all. */
 static int keep_beginning(struct stream *stream, uint64_t bytes, const char *name, struct shmt_error *e) {
     char *larger = realloc(stream->rest, bytes + 1); /* 1: for a line break */
-    if (!larger) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to read %s", name);
+    if (!larger) return shmt_no_memory(e, "to read %s", name);
     stream->rest = larger;
     stream->rest_room = bytes;
     const int64_t n = shmt_input_read(stream->input, stream->rest + stream->n_rest, bytes - stream->n_rest, e);
@@ -260,7 +260,7 @@ static int deal_text(struct shmt_flow *flow, struct stream *stream, const struct
     const int rc = stream->input ? 0 : open_input(flow, out->piece.file, e);
     if (rc < 0) return rc;
     out->buffer = take_buffer(flow);
-    if (!out->buffer) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to read %s", name);
+    if (!out->buffer) return shmt_no_memory(e, "to read %s", name);
     const int64_t n = read_lines(stream, name, out->buffer, e);
     if (n <= 0) {
         give_back(flow, out);
@@ -370,7 +370,7 @@ static void end_with(struct shmt_flow *flow, uint32_t file) {
     store_relaxed(&flow->stream[file].ended, 1);
 }
 
-int shmt_flow_count(struct shmt_flow *flow, const struct shmt_columns *columns, struct shmt_stage *stage,
+int shmt_flow_count(struct shmt_flow *flow, const struct shmt_columns *columns, struct shmt_row_buffer *rows,
                     struct shmt_error *e) {
     struct shmt_error failed = {0};
     struct chunk chunk;
@@ -380,14 +380,14 @@ int shmt_flow_count(struct shmt_flow *flow, const struct shmt_columns *columns, 
     struct shmt_part *part = add_part(flow);
     if (!part) {
         give_back(flow, &chunk);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to read %s", flow->text->source.name);
+        return shmt_no_memory(e, "to read %s", flow->text->source.name);
     }
-    shmt_part_begin_count(part, stage);
+    shmt_part_begin_count(part, rows);
     part->file = chunk.piece.file;
     part->chunk = chunk.number;
     part->error = failed;
-    if (dealt > 0) (void)shmt_text_count(flow->text, &chunk.piece, columns, stage, part);
-    shmt_part_end_count(part, stage);
+    if (dealt > 0) (void)shmt_text_count(flow->text, &chunk.piece, columns, rows, part);
+    shmt_part_end_count(part, rows);
     give_back(flow, &chunk);
     if (part->error.status != 0) end_with(flow, part->file);
     return 1;
@@ -406,7 +406,7 @@ static int compare_parts(const void *a, const void *b) {
 int shmt_flow_take_parts(struct shmt_flow *flow, struct shmt_part **parts_out, uint32_t *n_out, struct shmt_error *e) {
     const uint32_t n = flow->n_parts;
     struct shmt_part *parts = calloc(n > 0 ? n : 1, sizeof *parts);
-    if (!parts) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to read %s", flow->text->source.name);
+    if (!parts) return shmt_no_memory(e, "to read %s", flow->text->source.name);
     if (n > 0) qsort(flow->part, n, sizeof *flow->part, compare_parts);
     for (uint32_t i = 0; i < n; i++) parts[i] = *flow->part[i];
     free_parts(flow);

@@ -5,8 +5,7 @@
  * through it while the others take theirs. Taking it from one file is for one thread at a time, because unpacking is; of several
  * files, several are unpacked at one time. What is found does not depend on who has taken what: parts come in the order of their
  * text, and chunks of a file are the same in each pass. */
-#ifndef SHMT_DATA_FLOW_H
-#define SHMT_DATA_FLOW_H
+#pragma once
 
 #include "data/source.h"
 
@@ -19,7 +18,8 @@ void shmt_flow_close(struct shmt_flow *flow); /* NULL is fine */
 
 /* Counts the next chunk, as shmt_source_count. 1: there may be more; what is wrong with it stands in its part. 0: that was all.
  * Errors: _MEMORY, _STOPPED. */
-int shmt_flow_count(struct shmt_flow *flow, const struct shmt_columns *columns, struct shmt_stage *stage, struct shmt_error *e);
+int shmt_flow_count(struct shmt_flow *flow, const struct shmt_columns *columns, struct shmt_row_buffer *rows,
+                    struct shmt_error *e);
 
 /* What was counted, in the order of the text: *parts_out (*n_out) is the caller's, to be freed. One thread, when all are done.
  * Errors: _MEMORY. */
@@ -31,5 +31,3 @@ int shmt_flow_fill(struct shmt_flow *flow, struct shmt_part *parts, uint32_t n_p
 
 /* Whether all parts were filled. One thread, when all are done. Errors: _DATA: there is less than was counted. */
 int shmt_flow_check(const struct shmt_flow *flow, uint32_t n_parts, struct shmt_error *e);
-
-#endif

@@ -8,11 +8,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/checked.h"
 #include "data/source_priv.h"
-#include "data/stage.h"
+#include "data/row_buffer.h"
+#include "base/checked.h"
 
 struct source {
     struct shmt_source source;
@@ -63,22 +62,31 @@ static const char *wrong_with_sparse(const struct shmtrain_arrays *a) {
     return NULL;
 }
 
+static struct shmt_example_shape shape_of(const struct shmtrain_arrays *a) {
+    return (struct shmt_example_shape){a->channels, a->height, a->width};
+}
+
+static const char *wrong_with_shape(const struct shmtrain_arrays *a) {
+    const struct shmt_example_shape shape = shape_of(a);
+    if ((a->channels | a->height | a->width) == 0 || shmt_example_shape_has(&shape, a->n_features)) return NULL;
+    return "channels * height * width is not n_features";
+}
+
 int shmt_given_check(struct shmt_given *given, struct shmt_error *e) {
     struct shmtrain_arrays *a = &given->of;
     const char *wrong = NULL, *array = misaligned(a);
     if (is_dense(a) && a->stride == 0) a->stride = a->n_features;
     given->stride = a->stride;
-    if (array) return shmt_fail(e, SHMTRAIN_E_USAGE, "%s: %s is not aligned to its elements", given->name, array);
-    if (a->n_examples == 0) return shmt_fail(e, SHMTRAIN_E_USAGE, "%s: there are no examples (n_examples is 0)", given->name);
+    if (array) return shmt_refuse(e, "%s: %s is not aligned to its elements", given->name, array);
+    if (a->n_examples == 0) return shmt_refuse(e, "%s: there are no examples (n_examples is 0)", given->name);
     if (a->n_examples > UINT32_MAX)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "%s: n_examples is %" PRIu64 "; at most 4294967295 are possible", given->name,
-                         a->n_examples);
+        return shmt_refuse(e, "%s: n_examples is %" PRIu64 "; at most 4294967295 are possible", given->name, a->n_examples);
     if (a->n_features >= UINT32_MAX)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "%s: n_features is %" PRIu64 "; at most 4294967294 are possible", given->name,
-                         a->n_features);
+        return shmt_refuse(e, "%s: n_features is %" PRIu64 "; at most 4294967294 are possible", given->name, a->n_features);
     if (a->borrowed > 1) wrong = "borrowed is neither 0 nor 1";
     if (!wrong) wrong = is_dense(a) ? wrong_with_dense(a) : wrong_with_sparse(a);
-    return wrong ? shmt_fail(e, SHMTRAIN_E_USAGE, "%s: %s", given->name, wrong) : 0;
+    if (!wrong) wrong = wrong_with_shape(a);
+    return wrong ? shmt_refuse(e, "%s: %s", given->name, wrong) : 0;
 }
 
 /* ---- rows ---- */
@@ -105,7 +113,7 @@ static int make_room(struct rows *rows, uint64_t n, struct shmt_error *e) {
     rows->row.value = malloc(rows->room * sizeof *rows->row.value);
     rows->column = malloc(rows->room * sizeof *rows->column);
     if (rows->row.id && rows->row.value && rows->column) return 0;
-    return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for an example of %s", rows->source->source.name);
+    return shmt_no_memory(e, "for an example of %s", rows->source->source.name);
 }
 
 static int refuse_start(const struct rows *rows, uint64_t i, struct shmt_error *e) {
@@ -202,13 +210,13 @@ static int read_label(struct rows *rows, uint64_t i, struct shmt_error *e) {
 }
 
 /* Example i with its columns. */
-static int read_row(struct rows *rows, const struct shmt_columns *columns, uint64_t i, struct shmt_stage *stage,
+static int read_row(struct rows *rows, const struct shmt_columns *columns, uint64_t i, struct shmt_row_buffer *buffer,
                     struct shmt_error *e) {
     int rc = is_dense(&rows->source->given->of) ? read_dense(rows, i, e) : read_sparse(rows, i, e);
     if (rc == 0) rc = read_label(rows, i, e);
     if (rc < 0) return rc;
     struct shmt_row *row = &rows->row;
-    if (stage) shmt_stage_add(stage, row->label, row->id, row->value, row->n);
+    if (buffer) shmt_row_buffer_add(buffer, row->label, row->id, row->value, row->n);
     rows->n_columns = shmt_columns_place(columns, row->id, row->n, rows->column, row->value);
     return 0;
 }
@@ -241,14 +249,14 @@ static void count_row(const struct rows *rows, uint64_t i, struct shmt_part *out
 }
 
 static int given_count(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
-                       struct shmt_stage *stage, struct shmt_part *out) {
+                       struct shmt_row_buffer *buffer, struct shmt_part *out) {
     const struct source *s = source_of(source);
     const uint64_t n = s->given->of.n_examples, end = shmt_part_begin(n, part + 1, n_parts);
     struct rows rows = {.source = s};
     int rc = make_room(&rows, 1, &out->error);
-    if (stage) stage->given_up = true; /* rows are in memory as they are: a stage only gathers their ids */
+    if (buffer) buffer->given_up = true; /* rows are in memory as they are: a buffer only gathers their ids */
     for (uint64_t i = shmt_part_begin(n, part, n_parts); i < end && rc == 0; i++) {
-        rc = read_row(&rows, columns, i, stage, &out->error);
+        rc = read_row(&rows, columns, i, buffer, &out->error);
         if (rc == 0) count_row(&rows, i, out);
     }
     rows_close(&rows);
@@ -303,14 +311,22 @@ static void given_close(struct shmt_source *source) { free(source); }
 
 static const float *given_weights(const struct shmt_source *source) { return source_of(source)->given->of.weight; }
 
+static struct shmt_example_shape given_shape(const struct shmt_source *source) {
+    return shape_of(&source_of(source)->given->of);
+}
+
+static bool given_has_labels(const struct shmt_source *source) { return source_of(source)->labelled; }
+
 static const struct shmt_source_ops OPS = {
     .is_generator = false,
-    .stages = true,
+    .fills_buffers = true,
+    .has_labels = given_has_labels,
     .count = given_count,
     .fill = given_fill,
     .guess_bytes = given_guess_bytes,
     .read_bytes = given_read_bytes,
     .weights = given_weights,
+    .shape = given_shape,
     .place = given_place,
     .close = given_close,
 };
@@ -320,10 +336,9 @@ const struct shmt_given *shmt_given_of(const struct shmt_source *source) {
 }
 
 int shmt_given_open(const struct shmt_given *given, bool labelled, struct shmt_source **out, struct shmt_error *e) {
-    if (labelled && !given->of.label)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "%s: there are no labels (label is NULL)", given->name);
+    if (labelled && !given->of.label) return shmt_refuse(e, "%s: there are no labels (label is NULL)", given->name);
     struct source *s = calloc(1, sizeof *s);
-    if (!s) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to read %s", given->name);
+    if (!s) return shmt_no_memory(e, "to read %s", given->name);
     s->source = (struct shmt_source){&s->ops, given->name};
     s->ops = OPS;
     s->ops.lacks_ids = is_dense(&given->of);

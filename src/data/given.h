@@ -1,7 +1,6 @@
-/* Arrays of the application as a source (source.h): "arrays:NAME". Called by source.c, and by api/arrays.c, which keeps what
+/* Arrays of the application as a source (source.h): "arrays:NAME". Called by source.c, and by loading/arrays.c, which keeps what
  * the application has given, and lets runs take arrays where they are. */
-#ifndef SHMT_DATA_GIVEN_H
-#define SHMT_DATA_GIVEN_H
+#pragma once
 
 #include <shmtrain/arrays.h>
 #include <stdbool.h>
@@ -35,5 +34,3 @@ int shmt_given_open(const struct shmt_given *given, bool labelled, struct shmt_s
 
 /* What a source of this kind reads; NULL: it is of another kind. */
 const struct shmt_given *shmt_given_of(const struct shmt_source *source);
-
-#endif

@@ -94,7 +94,7 @@ int shmt_ids_take(const uint64_t *id, uint64_t n, struct shmt_ids *out, struct s
         if (id[i] <= id[i - 1]) return shmt_fail(e, SHMTRAIN_E_DATA, "its ids are not in ascending order");
     if (n > SHMT_IDS_MAX || !make_room(out, n > 0 ? n : 1)) {
         shmt_ids_free(out);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for %llu ids", (unsigned long long)n);
+        return shmt_no_memory(e, "for %llu ids", (unsigned long long)n);
     }
     if (n > 0) memcpy(out->id, id, n * sizeof *id);
     for (uint32_t i = 0; i < n; i++) {

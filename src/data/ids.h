@@ -3,8 +3,7 @@
  * Readers gather the ids that occur, one set each; joined (ids_join.h), they are numbered in ascending order, and that is how
  * data whose ids are too large or too far apart for a table gets its columns (columns.h). Called by whoever loads data, and by
  * the reader and the writer of model files. One thread adds; any number may look. */
-#ifndef SHMT_DATA_IDS_H
-#define SHMT_DATA_IDS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,5 +41,3 @@ void shmt_ids_put(const struct shmt_ids *ids, uint32_t number);
 int shmt_ids_take(const uint64_t *id, uint64_t n, struct shmt_ids *out, struct shmt_error *e);
 
 void shmt_ids_free(struct shmt_ids *ids); /* {0} is fine, and is what it is then */
-
-#endif

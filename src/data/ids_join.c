@@ -21,8 +21,7 @@ struct shmt_ids_stretch {
 };
 
 static int refuse_memory(const struct shmt_ids_join *join, struct shmt_error *e) {
-    return shmt_fail(e, SHMTRAIN_E_MEMORY,
-                     "not enough memory to number the ids of %s: free some, or hash the ids, as in --hash-bits 24", join->name);
+    return shmt_no_memory(e, "to number the ids of %s: free some, or hash the ids, as in --hash-bits 24", join->name);
 }
 
 static int refuse_many(const struct shmt_ids_join *join, struct shmt_error *e) {

@@ -3,8 +3,7 @@
  * Called by whoever has let readers gather a set each. Phases: sort, cut, merge, close, number. Of sort, merge and number each
  * part is done once, by any thread, and one phase is over before the next begins; cut and close are for one thread. What comes
  * out does not depend on the number of parts. */
-#ifndef SHMT_DATA_IDS_JOIN_H
-#define SHMT_DATA_IDS_JOIN_H
+#pragma once
 
 #include "data/ids.h"
 
@@ -40,5 +39,3 @@ void shmt_ids_join_end(struct shmt_ids_join *join);
 
 /* All of it by one thread. */
 int shmt_ids_join(struct shmt_ids *sets, uint32_t n_sets, const char *name, struct shmt_ids *out, struct shmt_error *e);
-
-#endif

@@ -3,8 +3,7 @@
  * Called for every example while counting, and when the parts of a source are added up. They are kept in order of appearance,
  * the first SHMT_LABELS_KEPT of them: whatever parts a source is cut into, joining these in order gives the same labels and
  * places. Plain words, so that it can lie in shared memory. */
-#ifndef SHMT_DATA_LABELS_H
-#define SHMT_DATA_LABELS_H
+#pragma once
 
 #include <shmtrain/data.h>
 #include <stdint.h>
@@ -43,5 +42,3 @@ static inline int shmt_labels_have(const struct shmt_labels *labels, float label
 
 /* The labels, ascending, into out (n). */
 void shmt_labels_ascending(const struct shmt_labels *labels, float *out);
-
-#endif

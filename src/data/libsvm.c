@@ -1,10 +1,9 @@
 /* LIBSVM text as a source: the format of its lines is libsvm_line.c's, all else text.c's. */
-#include <string.h>
 
-#include "base/checked.h"
-#include "data/libsvm_line.h"
-#include "data/number.h"
 #include "data/text.h"
+#include "base/checked.h"
+#include "files/libsvm_line.h"
+#include "files/number.h"
 
 static int parse(const void *arg, const char *line, locale_t c_locale, struct shmt_row *row_out,
                  struct shmt_line_fault *fault_out) {

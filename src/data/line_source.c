@@ -43,8 +43,8 @@ static void draw(const struct line *line, uint64_t index, float *x_out, float *l
 static bool has_column(const struct shmt_columns *columns) { return shmt_column_of_id(columns, 0) != UINT32_MAX; }
 
 static int line_count(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
-                      struct shmt_stage *stage, struct shmt_part *out) {
-    (void)stage; /* counting draws nothing */
+                      struct shmt_row_buffer *buffer, struct shmt_part *out) {
+    (void)buffer; /* counting draws nothing */
     const struct line *line = line_of(source);
     const uint64_t end = shmt_part_begin(line->n_examples, part + 1, n_parts);
     for (uint64_t i = shmt_part_begin(line->n_examples, part, n_parts); i < end; i++) {
@@ -102,7 +102,7 @@ int shmt_line_open(const char *keys, uint64_t seed, bool held_out, struct shmt_s
     const int status = shmt_keys_read(NAME, keys, key, sizeof key / sizeof *key, e);
     if (status != 0) return status;
     struct line *line = calloc(1, sizeof *line);
-    if (!line) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for %s", NAME);
+    if (!line) return shmt_no_memory(e, "for %s", NAME);
     line->source = (struct shmt_source){&OPS, NAME};
     line->seed = seed;
     line->stream = held_out;

@@ -1,6 +1,5 @@
 /* The natural logarithm with the same bits on every machine, for what generators compute; libm's last bits differ. */
-#ifndef SHMT_DATA_NATURAL_H
-#define SHMT_DATA_NATURAL_H
+#pragma once
 
 #include <math.h>
 
@@ -12,5 +11,3 @@ static inline float shmt_natural_log(double x) {
     const double mantissa = 2 * frexp(x, &k); /* exact: in [1, 2) */
     return (float)(k - 1) * 0x1.62e43p-1f + shmt_log1p_unit((float)(mantissa - 1));
 }
-
-#endif

@@ -8,8 +8,7 @@
  * bijections computed place by place, so any worker can compute any part of the order, and nothing is stored. Called by whoever
  * turns the examples of a work item into rows.
  */
-#ifndef SHMT_DATA_ORDER_H
-#define SHMT_DATA_ORDER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ struct shmt_order {
 /* The examples at places first .. first + n - 1 (all below n_examples) of epoch `epoch`, into example_out (n). Over all places
  * of an epoch each example comes up once. Cannot fail; takes some 4 ns per place for calls of 1,024 places, 20 ns for 64. */
 void shmt_order_fill(const struct shmt_order *order, uint32_t epoch, uint64_t first, uint32_t n, uint32_t *example_out);
-
-#endif

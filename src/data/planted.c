@@ -141,7 +141,7 @@ int shmt_planted_init(struct shmt_planted *out, struct shmt_error *e) {
     out->feature = calloc(n, sizeof *out->feature);
     int status = 0;
     if ((tabled && !id) || !weight || !out->slot || !out->feature)
-        status = shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the tables of %u generated features", out->n_features);
+        status = shmt_no_memory(e, "for the tables of %u generated features", out->n_features);
     if (status == 0) status = tabled ? make_tables(out, id, weight, e) : make_steps(out, weight, e);
     free(weight);
     free(id);
@@ -173,7 +173,7 @@ int shmt_planted_example_init(const struct shmt_planted *planted, struct shmt_pl
     out->wide_id = malloc(max * sizeof *out->wide_id);
     if (out->bits && out->words && out->tops && out->id && out->value && out->wide_id) return 0;
     shmt_planted_example_fini(out);
-    return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to generate examples of %u features", planted->n_features);
+    return shmt_no_memory(e, "to generate examples of %u features", planted->n_features);
 }
 
 void shmt_planted_example_fini(struct shmt_planted_example *example) {

@@ -19,14 +19,13 @@
  *
  * An example is a pure function of (seed, stream, index): any part can be drawn anywhere, and the same bytes come out on every
  * machine, since nothing but +, -, *, /, sqrt and math/logistic.h is used. Called by the source builtin:sparse. */
-#ifndef SHMT_DATA_PLANTED_H
-#define SHMT_DATA_PLANTED_H
+#pragma once
 
 #include <stdint.h>
 
-#include "base/error.h"
 #include "data/alias.h"
 #include "data/ranks.h"
+#include "base/error.h"
 
 #define SHMT_PLANTED_MAX_FEATURES (1u << 27)
 #define SHMT_PLANTED_TABLED       10000000u
@@ -77,5 +76,3 @@ uint32_t shmt_planted_size(const struct shmt_planted *planted, enum shmt_planted
 /* Draws example `index`. */
 void shmt_planted_draw(const struct shmt_planted *planted, enum shmt_planted_stream stream, uint64_t index,
                        struct shmt_planted_example *out);
-
-#endif

@@ -7,8 +7,7 @@
  * so many bits as n has, by operations each of which has an inverse, and repeats that while the result is not below n.
  *
  * Called by planted.c. Pure functions of whole numbers: the same on every machine. */
-#ifndef SHMT_DATA_RANKS_H
-#define SHMT_DATA_RANKS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -76,5 +75,3 @@ static inline uint32_t shmt_scatter_back(const struct shmt_scatter *s, uint32_t 
     } while (x >= s->n);
     return x;
 }
-
-#endif

@@ -1,15 +1,15 @@
 /* Sources of examples, whatever their kind: which one a name means, the keys of generators, and adding up parts. See
  * source.h. */
-#include "base/checked.h"
-#include "base/show.h"
 #include "data/cache_priv.h"
 #include "data/csv.h"
 #include "data/given.h"
-#include "data/idx_file.h"
-#include "data/names.h"
-#include "data/number.h"
 #include "data/source_priv.h"
-#include "data/stage.h"
+#include "data/row_buffer.h"
+#include "base/checked.h"
+#include "base/show.h"
+#include "files/array_file.h"
+#include "files/names.h"
+#include "files/number.h"
 
 #include <errno.h>
 #include <math.h>
@@ -25,7 +25,8 @@
 static const struct {
     const char *name;
     int (*open)(const char *keys, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
-} GENERATORS[] = {{"sparse", shmt_sparse_open}, {"dense", shmt_dense_open}, {"line", shmt_line_open}};
+} GENERATORS[] = {
+    {"sparse", shmt_sparse_open}, {"dense", shmt_dense_open}, {"line", shmt_line_open}, {"digits", shmt_digits_open}};
 
 enum { ANY_KIND, TABLE };
 
@@ -35,7 +36,7 @@ static int text_kind(const struct shmt_source_wish *wish, struct shmt_error *e) 
     if (!format || format[0] == '\0' || strcmp(format, "auto") == 0) return shmt_csv_is_name(wish->name) ? TABLE : ANY_KIND;
     if (strcmp(format, "csv") == 0 || strcmp(format, "tsv") == 0) return TABLE;
     if (strcmp(format, "libsvm") == 0) return ANY_KIND;
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "--input-format %.20s: expected auto, libsvm, csv or tsv", format);
+    return shmt_refuse(e, "--input-format %.20s: expected auto, libsvm, csv or tsv", format);
 }
 
 static bool is_pipe(const char *name) {
@@ -45,13 +46,14 @@ static bool is_pipe(const char *name) {
 
 /* What a file is that is none of text; NULL: it may be one. */
 static const char *other_kind(const char *name) {
-    struct shmt_idx_file idx;
+    struct shmt_array_file array;
     if (strncmp(name, BUILTIN, strlen(BUILTIN)) == 0) return "generated";
     if (is_pipe(name)) return NULL;
     if (shmt_cache_begins(name)) return "a cache";
-    if (shmt_idx_file_open(name, &idx, NULL) <= 0) return NULL;
-    shmt_idx_file_close(&idx);
-    return "an IDX file";
+    if (shmt_array_file_is_archive(name)) return "an archive";
+    if (shmt_array_file_open(name, &array, NULL) <= 0) return NULL;
+    shmt_array_file_close(&array);
+    return array.format == SHMT_ARRAY_IDX ? "an IDX file" : "a NumPy file";
 }
 
 /* Of several files each must be text, and all of one kind, which is returned; a pipe has no name to tell it by. */
@@ -62,17 +64,18 @@ static int list_kind(const struct shmt_source_wish *wish, struct shmt_error *e) 
     int rc = 0, kind = -1;
     for (uint32_t i = 0; i < n && rc == 0; i++) {
         char *name = shmt_names_at(wish->name, i);
-        if (!name) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to open %u files", n);
+        if (!name) return shmt_no_memory(e, "to open %u files", n);
         const char *is = other_kind(name);
         shmt_show_name(name, shown);
         one.name = name;
         const int its = text_kind(&one, e);
-        if (is)
-            rc =
-                shmt_fail(e, SHMTRAIN_E_USAGE, "%s is %s, but only text files can be combined: use this file alone", shown, is);
+        if (shmt_cifar_is(name))
+            rc = shmt_refuse(e, "%s is a CIFAR-10 file, and the others are not all such files: use those of one kind", shown);
+        else if (is)
+            rc = shmt_refuse(e, "%s is %s, but only text files can be combined: use this file alone", shown, is);
         else if (kind >= 0 && its != kind && !is_pipe(name))
-            rc = shmt_fail(
-                e, SHMTRAIN_E_USAGE,
+            rc = shmt_refuse(
+                e,
                 "%s: by their names some files are tables and some are not: say what they all are, as in --input-format libsvm",
                 shown);
         if (kind < 0 && !is_pipe(name)) kind = its;
@@ -81,8 +84,14 @@ static int list_kind(const struct shmt_source_wish *wish, struct shmt_error *e) 
     return rc < 0 ? rc : kind < 0 ? text_kind(wish, e) : kind;
 }
 
+/* Of arrays of the application. */
+static bool labels_are_needed(const struct shmt_source_wish *wish) {
+    if (wish->how & SHMT_SOURCE_UNLABELLED) return false;
+    return (wish->how & SHMT_SOURCE_ANY_LABELS) == 0 || wish->given->of.label;
+}
+
 int shmt_source_open_as(const struct shmt_source_wish *wish, struct shmt_source **out, struct shmt_error *e) {
-    if (wish->given) return shmt_given_open(wish->given, (wish->how & SHMT_SOURCE_UNLABELLED) == 0, out, e);
+    if (wish->given) return shmt_given_open(wish->given, labels_are_needed(wish), out, e);
     const bool held_out = (wish->how & SHMT_SOURCE_HELD_OUT) != 0;
     const char *name = wish->name;
     if (strncmp(name, BUILTIN, strlen(BUILTIN)) == 0) {
@@ -92,22 +101,23 @@ int shmt_source_open_as(const struct shmt_source_wish *wish, struct shmt_source 
             if (strlen(GENERATORS[i].name) != n || memcmp(kind, GENERATORS[i].name, n) != 0) continue;
             return GENERATORS[i].open(kind[n] == ':' ? kind + n + 1 : NULL, wish->seed, held_out, out, e);
         }
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "unknown data \"%.100s\"; use builtin:sparse, builtin:dense or builtin:line",
-                         name);
+        return shmt_refuse(e, "unknown data \"%.100s\"; use builtin:sparse, builtin:dense, builtin:digits or builtin:line",
+                           name);
     }
     if (held_out) {
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "%.200s has no held-out examples of its own; name a second file that has them",
-                         name);
+        return shmt_refuse(e, "%.200s has no held-out examples of its own; name a second file that has them", name);
     }
     const bool several = shmt_names_count(name) > 1;
+    int status = shmt_cifar_open(name, out, e);
+    if (status <= 0) return status;
     const int kind = several ? list_kind(wish, e) : text_kind(wish, e);
     if (kind < 0) return kind;
     if (several || is_pipe(name)) /* a pipe: who opens it takes what it has */
         return kind == TABLE ? shmt_csv_open(wish, out, e) : shmt_libsvm_open(wish, out, e);
-    int status = shmt_cache_open(name, out, e);
+    status = shmt_cache_open(name, out, e);
     if (status <= 0) return status;
     if (kind == TABLE) return shmt_csv_open(wish, out, e);
-    status = shmt_idx_open(name, (wish->how & SHMT_SOURCE_UNLABELLED) == 0, out, e);
+    status = shmt_array_source_open(name, wish->how, out, e);
     return status > 0 ? shmt_libsvm_open(wish, out, e) : status;
 }
 
@@ -124,6 +134,14 @@ const char *shmt_source_remark(const struct shmt_source *source) {
 
 const float *shmt_source_weights(const struct shmt_source *source) {
     return source->ops->weights ? source->ops->weights(source) : NULL;
+}
+
+bool shmt_source_has_labels(const struct shmt_source *source) {
+    return !source->ops->has_labels || source->ops->has_labels(source);
+}
+
+struct shmt_example_shape shmt_source_shape(const struct shmt_source *source) {
+    return source->ops->shape ? source->ops->shape(source) : (struct shmt_example_shape){0};
 }
 
 void shmt_source_close(struct shmt_source *source) {
@@ -161,20 +179,20 @@ int shmt_source_unpack(const struct shmt_source *source, struct shmt_error *e) {
     return source->ops->unpack ? source->ops->unpack(source, e) : 0;
 }
 
-void shmt_part_begin_count(struct shmt_part *part, const struct shmt_stage *stage) {
+void shmt_part_begin_count(struct shmt_part *part, const struct shmt_row_buffer *buffer) {
     memset(part, 0, sizeof *part);
     part->min_id = UINT64_MAX;
     part->label_low = INFINITY;
     part->label_high = -INFINITY;
     part->all_ones = 1;
-    if (!stage) return;
-    part->stage = stage->number;
-    part->staged_example = stage->n_examples;
-    part->staged_nonzero = stage->n_nonzeros;
+    if (!buffer) return;
+    part->buffer = buffer->number;
+    part->buffered_example = buffer->n_examples;
+    part->buffered_nonzero = buffer->n_nonzeros;
 }
 
-void shmt_part_end_count(struct shmt_part *part, const struct shmt_stage *stage) {
-    if (stage) part->staged_nonzeros = stage->n_nonzeros - part->staged_nonzero;
+void shmt_part_end_count(struct shmt_part *part, const struct shmt_row_buffer *buffer) {
+    if (buffer) part->buffered_nonzeros = buffer->n_nonzeros - part->buffered_nonzero;
 }
 
 bool shmt_source_has_any_ids(const struct shmt_source *source) { return source->ops->has_any_ids; }
@@ -189,15 +207,15 @@ bool shmt_source_flows(const struct shmt_source *source) { return source->ops->f
 
 bool shmt_source_is_once(const struct shmt_source *source) { return source->ops->is_once && source->ops->is_once(source); }
 
-bool shmt_source_meet(const struct shmt_source *a, const struct shmt_source *b) {
-    return a->ops == b->ops && a->ops->meet && a->ops->meet(a, b);
+bool shmt_source_share_pipe(const struct shmt_source *a, const struct shmt_source *b) {
+    return a->ops == b->ops && a->ops->share_pipe && a->ops->share_pipe(a, b);
 }
 
 const char *shmt_source_title(const struct shmt_source *source) {
     return source->ops->title ? source->ops->title(source) : NULL;
 }
 
-bool shmt_source_stages(const struct shmt_source *source) { return source->ops->stages; }
+bool shmt_source_fills_buffers(const struct shmt_source *source) { return source->ops->fills_buffers; }
 
 uint32_t shmt_source_parts(const struct shmt_source *source, uint32_t n_readers) {
     const uint64_t bytes = source->ops->read_bytes ? source->ops->read_bytes(source) : shmt_source_guess_bytes(source, false);
@@ -206,8 +224,8 @@ uint32_t shmt_source_parts(const struct shmt_source *source, uint32_t n_readers)
 }
 
 int shmt_source_count(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
-                      struct shmt_stage *stage, struct shmt_part *out) {
-    struct shmt_stage *into = source->ops->stages ? stage : NULL;
+                      struct shmt_row_buffer *buffer, struct shmt_part *out) {
+    struct shmt_row_buffer *into = source->ops->fills_buffers ? buffer : NULL;
     shmt_part_begin_count(out, into);
     const int rc = source->ops->count(source, columns, part, n_parts, into, out);
     shmt_part_end_count(out, into);
@@ -354,8 +372,8 @@ static int read_value(const char *generator, const struct shmt_key *key, const c
             *key->whole = whole;
             return 0;
         }
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "%s: %s must be a whole number from %llu to %llu, not \"%.*s\"", generator,
-                         key->name, (unsigned long long)key->low, (unsigned long long)key->high, (int)(end - text), text);
+        return shmt_refuse(e, "%s: %s must be a whole number from %llu to %llu, not \"%.*s\"", generator, key->name,
+                           (unsigned long long)key->low, (unsigned long long)key->high, (int)(end - text), text);
     }
     float real = -1;
     locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -366,8 +384,8 @@ static int read_value(const char *generator, const struct shmt_key *key, const c
         *key->real = real;
         return 0;
     }
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s: %s must be a number from 0 to %d, not \"%.*s\"", generator, key->name,
-                     SHMT_KEY_MOST, (int)(end - text), text);
+    return shmt_refuse(e, "%s: %s must be a number from 0 to %d, not \"%.*s\"", generator, key->name, SHMT_KEY_MOST,
+                       (int)(end - text), text);
 }
 
 static int refuse_key(const char *generator, const char *text, size_t n, const struct shmt_key *keys, uint32_t n_keys,
@@ -377,8 +395,8 @@ static int refuse_key(const char *generator, const char *text, size_t n, const s
         const size_t used = strlen(list);
         snprintf(list + used, sizeof list - used, "%s%s", i > 0 ? ", " : "", keys[i].name);
     }
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s has no key \"%.*s\"; its keys are %s, as in %s:%s=1000", generator,
-                     (int)(n < 60 ? n : 60), text, list, generator, keys[0].name);
+    return shmt_refuse(e, "%s has no key \"%.*s\"; its keys are %s, as in %s:%s=1000", generator, (int)(n < 60 ? n : 60), text,
+                       list, generator, keys[0].name);
 }
 
 int shmt_keys_read(const char *generator, const char *text, const struct shmt_key *keys, uint32_t n_keys,

@@ -9,22 +9,22 @@
  *
  * Data that was counted before the number of columns was known, and has ids beyond it (validation data usually), is counted
  * once more with these columns: what count found under some columns is exactly what fill writes under the same. */
-#ifndef SHMT_DATA_SOURCE_H
-#define SHMT_DATA_SOURCE_H
+#pragma once
 
 #include <shmtrain/data.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/stat.h>
 
-#include "base/error.h"
 #include "data/columns.h"
 #include "data/labels.h"
-#include "data/row.h"
 #include "data/sum.h"
+#include "base/error.h"
+#include "files/example_shape.h"
+#include "files/row.h"
 
 struct shmt_source;
-struct shmt_stage;
+struct shmt_row_buffer;
 struct shmt_csv_wish;
 struct shmt_given;
 
@@ -38,8 +38,8 @@ struct shmt_part {
     uint32_t has_best_loss;      /* a generator that knows the model behind its labels: best_loss is meant */
     struct shmt_sum square;      /* sum of squared nonzeros */
     struct shmt_sum best_loss;   /* summed logistic loss of that model; written by fill */
-    uint32_t stage;              /* the number of the stage that has its rows (stage.h), where they begin, and how many */
-    uint64_t staged_example, staged_nonzero, staged_nonzeros;
+    uint32_t buffer;             /* the number of the buffer that has its rows (row_buffer.h), where they begin, and how many */
+    uint64_t buffered_example, buffered_nonzero, buffered_nonzeros;
     uint32_t file, chunk;           /* of a flow (flow.h): which this is */
     uint64_t n_skipped, skipped_at; /* bad lines that were left out; where the first is, and what is wrong with it */
     struct shmt_line_fault skipped;
@@ -69,8 +69,9 @@ struct shmt_arrays {
 
 enum {
     SHMT_SOURCE_HELD_OUT = 1,
-    SHMT_SOURCE_UNLABELLED = 2, /* nobody needs labels: IDX examples are read alone, and their labels are 0 */
-    SHMT_SOURCE_SCORED = 4,     /* by a model that is there: what is said of a table's label is not said of the model's */
+    SHMT_SOURCE_UNLABELLED = 2,  /* nobody needs labels: IDX examples are read alone, and their labels are 0 */
+    SHMT_SOURCE_ANY_LABELS = 16, /* arrays may have no labels, but where they have some, these are read */
+    SHMT_SOURCE_SCORED = 4,      /* by a model that is there: what is said of a table's label is not said of the model's */
     SHMT_SOURCE_UNMARKED = 8 /* for a model of other data than tables, which knows no marks of missing numbers (csv_plan.h) */
 };
 
@@ -119,6 +120,12 @@ const float *shmt_source_weights(const struct shmt_source *source);
 /* Whether its features have ids. IDX examples have none: their elements are counted, from 0 where nobody says otherwise. */
 bool shmt_source_has_ids(const struct shmt_source *source);
 
+/* False of arrays that have no labels, or whose labels nobody needs: they count as 0. */
+bool shmt_source_has_labels(const struct shmt_source *source);
+
+/* The shape of its examples, in whose order its elements are; all 0: it knows none. */
+struct shmt_example_shape shmt_source_shape(const struct shmt_source *source);
+
 /* Whether this file is one that the source reads: a generator reads none, IDX examples two. */
 bool shmt_source_reads(const struct shmt_source *source, const struct stat *file);
 
@@ -140,8 +147,8 @@ bool shmt_source_has_any_ids(const struct shmt_source *source);
  * counted. */
 const uint64_t *shmt_source_listed_ids(const struct shmt_source *source, uint64_t *n_out);
 
-/* Whether count can hand over the rows, so that nothing has to be read again. */
-bool shmt_source_stages(const struct shmt_source *source);
+/* Whether count can append the rows to a buffer, so that nothing has to be read again. */
+bool shmt_source_fills_buffers(const struct shmt_source *source);
 
 /* Whether its parts come one after the other, and nobody knows how many: it is counted and filled by way of flow.h only. */
 bool shmt_source_flows(const struct shmt_source *source);
@@ -150,7 +157,7 @@ bool shmt_source_flows(const struct shmt_source *source);
 bool shmt_source_is_once(const struct shmt_source *source);
 
 /* Whether both take from one pipe. */
-bool shmt_source_meet(const struct shmt_source *a, const struct shmt_source *b);
+bool shmt_source_share_pipe(const struct shmt_source *a, const struct shmt_source *b);
 
 /* What it is called, where that is not the name that it was opened by: "standard input"; NULL: it is. Lives as long as the
  * source. */
@@ -159,12 +166,12 @@ const char *shmt_source_title(const struct shmt_source *source);
 /* Into how many parts the work is best cut, for so many readers: small ones, which are dealt as they get ready. */
 uint32_t shmt_source_parts(const struct shmt_source *source, uint32_t n_readers);
 
-/* Counts part `part` of `n_parts`, ids outside `columns` left out. With a stage (NULL: none), of a source that stages, the rows
+/* Counts part `part` of `n_parts`, ids outside `columns` left out. With a buffer (NULL: none), if the source fills buffers, the rows
  * are appended to it as they are written, with all their ids. A bad line goes into out->error, as "FILE:LINE:COLUMN: what
  * was expected, what was found"; the status is also returned. The first bad line of the file is the one in the lowest-numbered
  * part that has an error. Takes at most a few MiB of scratch memory, and the length of the longest line. */
 int shmt_source_count(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
-                      struct shmt_stage *stage, struct shmt_part *out);
+                      struct shmt_row_buffer *buffer, struct shmt_part *out);
 
 /* Adds up the parts of `source`; the error of the lowest failing part is passed on. Also refuses what no table can hold: more
  * than 2^32 - 1 examples, or no example at all. */
@@ -193,5 +200,3 @@ double shmt_parts_best_loss(const struct shmt_part *parts, uint32_t n_parts);
 /* The place of an opaque position, for a person: "FILE:LINE", or "builtin:sparse example 17". Writes at most `bytes` with the
  * final 0. Reads the file up to there, so it is for messages only. */
 void shmt_source_place(const struct shmt_source *source, uint64_t at, char *out, uint64_t bytes);
-
-#endif

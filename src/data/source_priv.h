@@ -2,20 +2,20 @@
  *
  * Each kind puts a struct shmt_source at the beginning of its own struct. Everything is made by open, and read-only
  * afterwards. */
-#ifndef SHMT_DATA_SOURCE_PRIV_H
-#define SHMT_DATA_SOURCE_PRIV_H
+#pragma once
 
 #include "data/source.h"
 
-/* title, flows, is_once, meet (both sources have these operations): as in source.h; NULL: no. stages: whether count appends its
- * rows to a stage, when it is given one. has_any_ids: as in source.h. count: *out is clear, nothing has to be set when the part
- * is empty; returns the status of out->error. fill: `first` and `first_nonzero` are where the part begins; the sums of
- * parts[part] are what count found and must be found again; both layouts. guess_bytes: as in source.h. reads: the same; NULL: no
- * file. place: the same; NULL where positions are example numbers. close: frees the source. */
+/* title, flows, is_once, share_pipe (both sources have these operations): as in source.h; NULL: no. fills_buffers: whether
+ * count appends its rows to a buffer, when it is given one. has_any_ids: as in source.h. count: *out is clear, nothing has to be
+ * set when the part is empty; returns the status of out->error. shape: as in source.h; NULL: unknown. fill: `first` and
+ * `first_nonzero` are where the part begins; the sums of parts[part] are what count found and must be found again; both layouts.
+ * guess_bytes: as in source.h. reads: the same; NULL: no file. place: the same; NULL where positions are example numbers. close:
+ * frees the source. */
 struct shmt_source_ops {
-    bool is_generator, lacks_ids, stages, has_any_ids;
+    bool is_generator, lacks_ids, fills_buffers, has_any_ids;
     int (*count)(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
-                 struct shmt_stage *stage, struct shmt_part *out);
+                 struct shmt_row_buffer *buffer, struct shmt_part *out);
     int (*fill)(const struct shmt_source *source, uint32_t part, uint32_t n_parts, struct shmt_part *counted, uint64_t first,
                 uint64_t first_nonzero, const struct shmt_arrays *into, struct shmt_error *e);
     const char *(*title)(const struct shmt_source *source);
@@ -24,7 +24,7 @@ struct shmt_source_ops {
     /* Which of several files were empty: how many, and the first one's name. NULL: none ever is. */
     uint32_t (*empty_files)(const struct shmt_source *source, const struct shmt_part *parts, uint32_t n_parts,
                             const char **first_out);
-    bool (*meet)(const struct shmt_source *a, const struct shmt_source *b);
+    bool (*share_pipe)(const struct shmt_source *a, const struct shmt_source *b);
     bool (*reads)(const struct shmt_source *source, const struct stat *file);
     uint64_t (*guess_bytes)(const struct shmt_source *source, bool dense);
     uint64_t (*read_bytes)(const struct shmt_source *source); /* that counting goes through; NULL: as guess_bytes */
@@ -32,6 +32,8 @@ struct shmt_source_ops {
     const char *(*note)(const struct shmt_source *source);                 /* NULL: none */
     const char *(*remark)(const struct shmt_source *source);               /* NULL: none */
     const float *(*weights)(const struct shmt_source *source);             /* (n_examples); NULL: none, as its result */
+    bool (*has_labels)(const struct shmt_source *source);                  /* NULL: it has */
+    struct shmt_example_shape (*shape)(const struct shmt_source *source);
     void (*place)(const struct shmt_source *source, uint64_t at, char *out, uint64_t bytes);
     void (*close)(struct shmt_source *source);
 };
@@ -41,9 +43,9 @@ struct shmt_source {
     const char *name; /* for sentences; lives as long as the source */
 };
 
-/* A part in which nothing was found yet, of which `stage` (NULL: none) will have the rows; and its end. */
-void shmt_part_begin_count(struct shmt_part *part, const struct shmt_stage *stage);
-void shmt_part_end_count(struct shmt_part *part, const struct shmt_stage *stage);
+/* A part in which nothing was found yet, of which `buffer` (NULL: none) will have the rows; and its end. */
+void shmt_part_begin_count(struct shmt_part *part, const struct shmt_row_buffer *buffer);
+void shmt_part_end_count(struct shmt_part *part, const struct shmt_row_buffer *buffer);
 
 /* One key of a generator's name: a whole number, or any number from 0 to SHMT_KEY_MOST, a noise of which labels stay floats. */
 #define SHMT_KEY_MOST 1000000
@@ -79,9 +81,11 @@ static inline uint64_t shmt_part_begin(uint64_t n, uint32_t part, uint32_t n_par
 /* The kinds. `keys` is what stands behind "builtin:NAME:", or NULL. */
 int shmt_libsvm_open(const struct shmt_source_wish *wish, struct shmt_source **out, struct shmt_error *e);
 int shmt_csv_open(const struct shmt_source_wish *wish, struct shmt_source **out, struct shmt_error *e);
-int shmt_idx_open(const char *name, bool labelled, struct shmt_source **out, struct shmt_error *e); /* 1: this is no IDX file */
+int shmt_array_source_open(const char *name, unsigned how, struct shmt_source **out,
+                           struct shmt_error *e);                                      /* 1: these are no array files */
+int shmt_cifar_open(const char *name, struct shmt_source **out, struct shmt_error *e); /* 1: these are no files of CIFAR-10 */
+bool shmt_cifar_is(const char *path);
 int shmt_sparse_open(const char *keys, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
 int shmt_dense_open(const char *keys, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
+int shmt_digits_open(const char *keys, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
 int shmt_line_open(const char *keys, uint64_t seed, bool held_out, struct shmt_source **out, struct shmt_error *e);
-
-#endif

@@ -48,8 +48,8 @@ static int count_some(const struct sparse *s, const struct shmt_columns *columns
 }
 
 static int sparse_count(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
-                        struct shmt_stage *stage, struct shmt_part *out) {
-    (void)stage; /* counting draws nothing */
+                        struct shmt_row_buffer *buffer, struct shmt_part *out) {
+    (void)buffer; /* counting draws nothing */
     const struct sparse *s = sparse_of(source);
     const uint64_t first = shmt_part_begin(s->n_examples, part, n_parts),
                    end = shmt_part_begin(s->n_examples, part + 1, n_parts);
@@ -124,11 +124,11 @@ int shmt_sparse_open(const char *keys, uint64_t seed, bool held_out, struct shmt
     int status = shmt_keys_read(NAME, keys, key, sizeof key / sizeof *key, e);
     if (status != 0) return status;
     if (nonzeros > features / 4) {
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "%s: nonzeros must be at most a quarter of features, which is %llu", NAME,
-                         (unsigned long long)features / 4);
+        return shmt_refuse(e, "%s: nonzeros must be at most a quarter of features, which is %llu", NAME,
+                           (unsigned long long)features / 4);
     }
     struct sparse *s = calloc(1, sizeof *s);
-    if (!s) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for %s", NAME);
+    if (!s) return shmt_no_memory(e, "for %s", NAME);
     s->source = (struct shmt_source){&OPS, NAME};
     s->planted = (struct shmt_planted){.seed = seed, .n_features = (uint32_t)features, .nonzeros = (uint32_t)nonzeros};
     s->stream = held_out ? SHMT_PLANTED_HELD_OUT : SHMT_PLANTED_TRAIN;

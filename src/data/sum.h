@@ -3,8 +3,7 @@
  *
  * Adding saturates at 2^64, which keeps it associative: what is that large is only known to be large. Plain words, so that a
  * sum can lie in shared memory. */
-#ifndef SHMT_DATA_SUM_H
-#define SHMT_DATA_SUM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -34,5 +33,3 @@ static inline void shmt_sum_add(struct shmt_sum *sum, double x) {
 }
 
 static inline double shmt_sum_value(struct shmt_sum sum) { return (double)sum.whole + (double)sum.fraction * 0x1p-64; }
-
-#endif

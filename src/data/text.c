@@ -3,12 +3,13 @@
  * Called through source.h. What to read, and where to stop, is decided here and in flow.c; reading lines and making rows of them
  * is text_rows.c's. A plain file is read by pread, whose position belongs to the call: readers do not disturb one another. */
 #include "data/ids.h"
-#include "data/lines.h"
-#include "data/names.h"
 #include "data/text_priv.h"
-#include "data/unpack.h"
+#include "files/lines.h"
+#include "files/names.h"
+#include "files/unpack.h"
 
 #include "base/checked.h"
+#include "base/io.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,12 +19,12 @@
 #define NOTHING 2 /* of looking into a file: neither well, nor in need of more */
 
 static int text_count(const struct shmt_source *source, const struct shmt_columns *columns, uint32_t part, uint32_t n_parts,
-                      struct shmt_stage *stage, struct shmt_part *out) {
+                      struct shmt_row_buffer *buffer, struct shmt_part *out) {
     const struct text *text = shmt_text_of(source);
     const uint64_t bytes = text->file[0].file.bytes;
     const struct shmt_text_piece piece = {.begin = shmt_part_begin(bytes, part, n_parts),
                                           .end = shmt_part_begin(bytes, part + 1, n_parts)};
-    return shmt_text_count(text, &piece, columns, stage, out);
+    return shmt_text_count(text, &piece, columns, buffer, out);
 }
 
 static int text_fill(const struct shmt_source *source, uint32_t part, uint32_t n_parts, struct shmt_part *counted,
@@ -103,7 +104,7 @@ static bool is_same_pipe(const struct shmt_text_file *a, const struct shmt_text_
     return a->kind == SHMT_TEXT_PIPE && b->kind == SHMT_TEXT_PIPE && a->dev == b->dev && a->ino == b->ino;
 }
 
-static bool text_meet(const struct shmt_source *a, const struct shmt_source *b) {
+static bool text_share_pipe(const struct shmt_source *a, const struct shmt_source *b) {
     const struct text *x = shmt_text_of(a), *y = shmt_text_of(b);
     for (uint32_t i = 0; i < x->n_files; i++)
         for (uint32_t j = 0; j < y->n_files; j++)
@@ -136,7 +137,7 @@ static void text_close(struct shmt_source *source) {
 }
 
 static const struct shmt_source_ops OPS = {
-    .stages = true,
+    .fills_buffers = true,
     .has_any_ids = true,
     .count = text_count,
     .fill = text_fill,
@@ -148,7 +149,7 @@ static const struct shmt_source_ops OPS = {
     .title = text_title,
     .flows = text_flows,
     .is_once = text_is_once,
-    .meet = text_meet,
+    .share_pipe = text_share_pipe,
     .place = text_place,
     .close = text_close,
 };
@@ -159,7 +160,7 @@ static const struct shmt_source_ops OPS = {
 static int64_t read_sample(const struct shmt_text_file *file, char *sample, uint64_t bytes, struct shmt_error *e) {
     struct shmt_unpack *stream;
     if (file->kind == SHMT_TEXT_PLAIN) {
-        const int64_t n = shmt_lines_read(file->file.fd, sample, bytes, 0);
+        const int64_t n = shmt_io_read(file->file.fd, sample, bytes, 0);
         return n < 0 ? shmt_fail_errno(e, "cannot read %s", file->file.name) : n;
     }
     const int rc = shmt_unpack_open(&file->file, &stream, e);
@@ -179,7 +180,7 @@ static int look_into(struct text *text, const struct shmt_text_file *file, struc
     int rc = 1;
     for (uint64_t bytes = SHMT_TEXT_SAMPLE; rc == 1; bytes *= 4) {
         char *sample = malloc(bytes + 1);
-        if (!sample) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the first part of %s", file->file.name);
+        if (!sample) return shmt_no_memory(e, "for the first part of %s", file->file.name);
         const int64_t n = read_sample(file, sample, bytes, e);
         const bool all = n < (int64_t)bytes || bytes > SHMT_LINE_BYTES_MAX;
         if (n <= 0)
@@ -228,7 +229,7 @@ static int check_pipes(const struct text *text, struct shmt_error *e) {
     for (uint32_t i = 1; i < text->n_files; i++)
         for (uint32_t j = 0; j < i; j++)
             if (is_same_pipe(&text->file[i], &text->file[j]))
-                return shmt_fail(e, SHMTRAIN_E_USAGE, "%s is named twice, but can be read only once", text->file[i].file.name);
+                return shmt_refuse(e, "%s is named twice, but can be read only once", text->file[i].file.name);
     return 0;
 }
 
@@ -244,14 +245,13 @@ static void name_all(struct text *text) {
 static int open_files(struct text *text, const char *names, struct shmt_error *e) {
     const uint32_t n_files = shmt_names_count(names);
     text->file = calloc(n_files, sizeof *text->file);
-    if (!text->file) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to open %u files", n_files);
+    if (!text->file) return shmt_no_memory(e, "to open %u files", n_files);
     int rc = 0;
     for (uint32_t i = 0; i < n_files && rc == 0; i++) {
         char *path = shmt_names_at(names, i);
         text->file[i].file.fd = -1;
         text->n_files++;
-        rc = path ? shmt_text_file_open(path, n_files == 1, &text->file[i], e)
-                  : shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to open %u files", n_files);
+        rc = path ? shmt_text_file_open(path, n_files == 1, &text->file[i], e) : shmt_no_memory(e, "to open %u files", n_files);
         free(path);
     }
     if (rc < 0) return rc;
@@ -267,7 +267,7 @@ int shmt_text_open(const struct shmt_source_wish *wish, const struct shmt_text_f
     struct text *text = calloc(1, sizeof *text);
     if (!text) {
         if (format->free_arg) format->free_arg(arg);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to open a file");
+        return shmt_no_memory(e, "to open a file");
     }
     text->source = (struct shmt_source){.ops = &OPS};
     text->format = format;

@@ -1,14 +1,13 @@
 /* Text with an example in each line as a source, whatever the format: reading lines, counting rows and filling them in.
  *
  * Only for this room: a format (libsvm.c) is a parser of one line, with what it guesses from the file's beginning. */
-#ifndef SHMT_DATA_TEXT_H
-#define SHMT_DATA_TEXT_H
+#pragma once
 
 #include <locale.h>
 
-#include "data/file.h"
-#include "data/row.h"
 #include "data/source_priv.h"
+#include "files/file.h"
+#include "files/row.h"
 
 /* What the beginning of a file says about the whole. */
 struct shmt_text_guess {
@@ -41,5 +40,3 @@ struct shmt_text_format {
 
 int shmt_text_open(const struct shmt_source_wish *wish, const struct shmt_text_format *format, void *arg,
                    struct shmt_source **out, struct shmt_error *e);
-
-#endif

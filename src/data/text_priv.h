@@ -1,9 +1,8 @@
 /* What the files of text.c share: the source, and a piece of its text to go through. Only for this room. */
-#ifndef SHMT_DATA_TEXT_PRIV_H
-#define SHMT_DATA_TEXT_PRIV_H
+#pragma once
 
-#include "data/input.h"
 #include "data/text.h"
+#include "files/input.h"
 
 struct text {
     struct shmt_source source;
@@ -38,7 +37,7 @@ struct shmt_text_piece {
 
 /* Counts a piece: see shmt_source_count. */
 int shmt_text_count(const struct text *text, const struct shmt_text_piece *piece, const struct shmt_columns *columns,
-                    struct shmt_stage *stage, struct shmt_part *out);
+                    struct shmt_row_buffer *buffer, struct shmt_part *out);
 
 /* Writes a piece: see source_priv.h. */
 int shmt_text_fill(const struct text *text, const struct shmt_text_piece *piece, const struct shmt_part *counted,
@@ -46,5 +45,3 @@ int shmt_text_fill(const struct text *text, const struct shmt_text_piece *piece,
 
 /* Positions: of which file, and where in it: an offset in a plain file, the number of a line in any other. */
 #define SHMT_TEXT_PLACE_BITS 44
-
-#endif

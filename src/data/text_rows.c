@@ -1,11 +1,11 @@
 /* A piece of text, row by row: counted, or filled in. See text_priv.h.
  *
- * Counting parses each line and hands its row to a stage, where there is one; filling, which parses it again, is for when the
- * stages had no room (stage.h). Both run the same code, so that every error comes while counting, before any memory for the data
+ * Counting parses each line and hands its row to a buffer, where there is one; filling, which parses it again, is for when the
+ * buffers had no room (row_buffer.h). Both run the same code, so that every error comes while counting, before any memory for the data
  * is made. Between the passes a file may change; fill holds every row against what was counted before it writes. */
-#include "data/lines.h"
-#include "data/stage.h"
+#include "data/row_buffer.h"
 #include "data/text_priv.h"
+#include "files/lines.h"
 
 #include "base/checked.h"
 
@@ -67,7 +67,7 @@ static int make_room(struct rows *rows, uint64_t line_bytes, struct shmt_error *
     rows->row.value = malloc(rows->room * sizeof *rows->row.value);
     rows->column = malloc(rows->room * sizeof *rows->column);
     if (rows->row.id && rows->row.value && rows->column) return 0;
-    return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a line of %s", file_of(rows)->name);
+    return shmt_no_memory(e, "for a line of %s", file_of(rows)->name);
 }
 
 /* The next line and its position. */
@@ -148,12 +148,12 @@ static void count_row(const struct rows *rows, struct shmt_part *out) {
 }
 
 int shmt_text_count(const struct text *text, const struct shmt_text_piece *piece, const struct shmt_columns *columns,
-                    struct shmt_stage *stage, struct shmt_part *out) {
+                    struct shmt_row_buffer *buffer, struct shmt_part *out) {
     struct rows rows;
     int status = rows_open(&rows, text, piece, &out->error);
     if (status != 0) return status;
     while ((status = rows_next(&rows, &out->error)) > 0) {
-        if (stage) shmt_stage_add(stage, rows.row.label, rows.row.id, rows.row.value, rows.row.n);
+        if (buffer) shmt_row_buffer_add(buffer, rows.row.label, rows.row.id, rows.row.value, rows.row.n);
         place_row(&rows, columns);
         count_row(&rows, out);
     }

@@ -1,11 +1,11 @@
 /* Weights of examples from a file: see weights.h. */
 #include "data/weights.h"
 
-#include "base/checked.h"
-#include "data/file.h"
-#include "data/lines.h"
-#include "data/number.h"
-#include "data/show.h"
+#include "base/io.h"
+#include "files/file.h"
+#include "files/lines.h"
+#include "files/number.h"
+#include "files/show.h"
 
 #include <locale.h>
 #include <math.h>
@@ -70,7 +70,7 @@ int shmt_weights_read(const char *path, uint64_t n_examples, float *out, struct 
     char magic[8];
     int status = shmt_file_open(path, &file, e);
     if (status != 0) return status;
-    const int64_t n = shmt_lines_read(file.fd, magic, sizeof magic, 0);
+    const int64_t n = shmt_io_read(file.fd, magic, sizeof magic, 0);
     const char *tool = n > 0 ? shmt_file_unpacker(magic, (uint64_t)n) : NULL;
     if (tool) status = shmt_fail(e, SHMTRAIN_E_DATA, "%s is compressed; unpack it with %s first", file.name, tool);
     r.c_locale = status == 0 ? newlocale(LC_ALL_MASK, "C", (locale_t)0) : NULL;

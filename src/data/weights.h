@@ -2,8 +2,7 @@
  * and comments (from "#" on) are no weights, as in LIBSVM text.
  *
  * Called by whoever loads training data: once to check the file, before any memory is made, and once to read it. */
-#ifndef SHMT_DATA_WEIGHTS_H
-#define SHMT_DATA_WEIGHTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@
 /* Reads n_examples weights into out (n_examples); NULL: only checks the file. Errors: SHMTRAIN_E_DATA ("FILE:LINE:COLUMN: what
  * was expected, what was found"; another number of weights), _USAGE (a directory, a pipe), _SYSTEM, _MEMORY. */
 int shmt_weights_read(const char *path, uint64_t n_examples, float *out, struct shmt_error *e);
-
-#endif

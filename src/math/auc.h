@@ -1,6 +1,5 @@
 /* The area under the ROC curve: how likely a random positive example has a higher score than a random negative one. */
-#ifndef SHMT_MATH_AUC_H
-#define SHMT_MATH_AUC_H
+#pragma once
 
 #include <stdint.h>
 
@@ -12,5 +11,3 @@ uint64_t shmt_auc_scratch_bytes(uint64_t n);
  * every machine. NaN when a score is NaN, or when one of the classes has no example. `scratch` is shmt_auc_scratch_bytes(n)
  * bytes of the caller's, aligned as uint32_t; its contents are lost. Radix sort: time proportional to n. */
 double shmt_auc(const float *score, const float *label, float threshold, uint64_t n, void *scratch);
-
-#endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "math/library.h"
+#include "base/library.h"
 
 #ifndef SHMT_BLAS_FOLDER
 #    define SHMT_BLAS_FOLDER "" /* where configure knows that a system like Debian has folders for variants */
@@ -69,7 +69,8 @@ static bool try_library(const char *path, bool may_miss) {
         if (!may_miss)
             shmt_fail(&g_error, SHMTRAIN_E_SYSTEM, "SHMTRAIN_BLAS does not name a usable BLAS library: %s", why);
         else if (g_error.status == 0 && !is_missing(path, why))
-            shmt_fail(&g_error, SHMTRAIN_E_SYSTEM, "softmax needs OpenBLAS, which is installed but cannot be loaded: %s", why);
+            shmt_fail(&g_error, SHMTRAIN_E_SYSTEM,
+                      "softmax and networks need OpenBLAS, which is installed but cannot be loaded: %s", why);
         if (library) dlclose(library);
         return false;
     }
@@ -90,9 +91,9 @@ static void load(void) {
     for (size_t i = 0; i < sizeof LIBRARIES / sizeof *LIBRARIES; i++)
         if (try_library(LIBRARIES[i], true)) return;
     if (g_error.status != 0) return;
-    shmt_fail(
-        &g_error, SHMTRAIN_E_SYSTEM,
-        "softmax needs OpenBLAS, which is not installed: install libopenblas0 (Fedora: openblas-threads, Arch: openblas)");
+    shmt_fail(&g_error, SHMTRAIN_E_SYSTEM,
+              "softmax and networks need OpenBLAS, which is not installed: install libopenblas0 (Fedora: openblas-threads, "
+              "Arch: openblas)");
 }
 
 int shmt_blas_open(struct shmt_error *e) {

@@ -10,8 +10,7 @@
  *
  * Bits: those of a product depend on its shape and on OpenBLAS's kernel for the CPU (shmt_blas_name), and on nothing else; so
  * callers that promise the same bits for every number of threads cut matrices into tiles of fixed sizes. */
-#ifndef SHMT_MATH_BLAS_H
-#define SHMT_MATH_BLAS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -45,5 +44,3 @@ struct shmt_factor {
 /* c = a b + beta c, with a (c.rows, k), b (k, c.cols) after transposing, k >= 1. With beta 0 the old c does not count, NaN
  * included. c overlaps neither factor. Any thread. */
 void shmt_sgemm(struct shmt_factor a, struct shmt_factor b, uint32_t k, float beta, struct shmt_matrix c);
-
-#endif

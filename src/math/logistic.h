@@ -12,8 +12,7 @@
  *
  * Errors, over all floats (tests/test_math.c measures them): shmt_exp_minus 1 unit in the last place, the others 3. Below
  * 2^-126, where floats lose digits, the unit is 2^-149. -inf, inf and huge margins give their limits; NaN gives NaN. */
-#ifndef SHMT_MATH_LOGISTIC_H
-#define SHMT_MATH_LOGISTIC_H
+#pragma once
 
 #include <stdint.h>
 #include <string.h>
@@ -87,5 +86,3 @@ static inline float shmt_logistic_loss(float margin) {
     (void)shmt_logistic(margin, &loss);
     return loss;
 }
-
-#endif

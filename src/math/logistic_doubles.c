@@ -4,12 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Compiled for wider vectors, too. Without fused multiplications, so bits are the same. */
-#if defined __x86_64__ && !defined __SANITIZE_THREAD__ && !defined __SANITIZE_ADDRESS__ && !defined __clang__
-#    define FOR_WIDE_VECTORS __attribute__((target_clones("default", "avx2")))
-#else
-#    define FOR_WIDE_VECTORS
-#endif
+#include "base/wide_vectors.h"
 
 static inline double double_of_bits(uint64_t bits) {
     double x;
@@ -80,8 +75,8 @@ static inline double entropy(double x) {
     return x * (e * ln2_high + (e * ln2_low + 2 * s * of_s)) - 2 * (1 - x) * t * of_t;
 }
 
-FOR_WIDE_VECTORS static void logistic(uint32_t n, const double *restrict margin, double *restrict loss_out,
-                                      double *restrict fall_out, double *restrict bend_out) {
+SHMT_FOR_WIDE_VECTORS static void logistic(uint32_t n, const double *restrict margin, double *restrict loss_out,
+                                           double *restrict fall_out, double *restrict bend_out) {
     for (uint32_t k = 0; k < n; k++) {
         const uint64_t bits = bits_of_double(margin[k]), wrong = sign_mask(bits); /* the example is on the wrong side */
         const double size = double_of_bits(bits & INT64_MAX), t = exp_minus(size), r = 1 / (1 + t);
@@ -91,7 +86,7 @@ FOR_WIDE_VECTORS static void logistic(uint32_t n, const double *restrict margin,
     }
 }
 
-FOR_WIDE_VECTORS static void entropies(uint32_t n, const double *restrict q, double *restrict out) {
+SHMT_FOR_WIDE_VECTORS static void entropies(uint32_t n, const double *restrict q, double *restrict out) {
     for (uint32_t k = 0; k < n; k++) {
         const uint64_t above = sign_mask(bits_of_double(0.5 - q[k]));
         out[k] = entropy(choose(above, 1 - q[k], q[k])); /* 1 - q is exact there */

@@ -4,8 +4,7 @@
  * As in logistic.h everything is made of additions, multiplications, divisions and moves of bits, without branches, so that loops become
  * vector code. Errors (tests/test_math.c measures them): some 4 units in the last place. Margins beyond 708 count as 708, where e^-m is
  * 3e-308. NaN gives NaN. */
-#ifndef SHMT_MATH_LOGISTIC_DOUBLES_H
-#define SHMT_MATH_LOGISTIC_DOUBLES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -16,5 +15,3 @@ void shmt_logistic_doubles(uint32_t n, const double *restrict margin, double *re
 
 /* For n shares q within 0 .. 1: q log q + (1 - q) log(1 - q), at most 0. (n) each, which may not overlap. */
 void shmt_entropy_doubles(uint32_t n, const double *restrict q, double *restrict out);
-
-#endif

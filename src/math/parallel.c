@@ -3,21 +3,11 @@
 
 #include <pthread.h>
 
-#include "math/library.h"
+#include "base/library.h"
+#include "base/sanitizer.h"
 
 #define RUNTIME "libgomp.so.1"
 #define PAYS_NS 50000.0 /* work of each thread that a region pays for */
-
-#if defined(__SANITIZE_THREAD__)
-#    define UNDER_TSAN 1
-#elif defined(__has_feature)
-#    if __has_feature(thread_sanitizer)
-#        define UNDER_TSAN 1
-#    endif
-#endif
-#ifndef UNDER_TSAN
-#    define UNDER_TSAN 0
-#endif
 
 /* What gcc turns `#pragma omp parallel num_threads(n)` into, since gcc 4.9. */
 typedef void region(void (*body)(void *), void *arg, unsigned threads, unsigned flags);
@@ -30,7 +20,7 @@ static number *g_mine, *g_all;
 
 static void load(void) {
     static const struct shmt_library_setting SLEEP = {"OMP_WAIT_POLICY", "passive", false};
-    void *library = UNDER_TSAN ? NULL : shmt_library_load(RUNTIME, &SLEEP);
+    void *library = SHMT_UNDER_TSAN ? NULL : shmt_library_load(RUNTIME, &SLEEP);
     if (!library) return;
     shmt_library_find(library, "omp_get_thread_num", &g_mine);
     shmt_library_find(library, "omp_get_num_threads", &g_all);

@@ -11,8 +11,7 @@
  * Processes that were forked by an application that uses OpenMP itself have its libgomp, but not its threads: they would hang
  * in their first region of more than one thread. Who forks asks shmt_parallel_is_inherited first. With one thread no region is
  * entered at all. Under ThreadSanitizer, which does not understand libgomp's waiting, there is always one. */
-#ifndef SHMT_MATH_PARALLEL_H
-#define SHMT_MATH_PARALLEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ bool shmt_parallel_open(void);
 
 /* Before forking: whether children would have this process's runtime, so that their loops must run on one thread. */
 bool shmt_parallel_is_inherited(void);
-
-#endif

@@ -7,8 +7,7 @@
  * so nothing overflows, 1 <= S <= n, and the slope of the loss with respect to z_c is p_c - [c = y]. R, the sum over all but
  * the largest, is taken in doubles in the order of classes, so that small losses keep their digits: log S = log1p(R) there. The
  * exponential function is that of logistic.h. A score that is NaN or +inf gives a loss that is no finite number. */
-#ifndef SHMT_MATH_SOFTMAX_H
-#define SHMT_MATH_SOFTMAX_H
+#pragma once
 
 #include <stdint.h>
 
@@ -18,5 +17,3 @@ float shmt_softmax(uint32_t n, float *z, uint32_t y);
 
 /* log x for x >= 1, +inf excluded; NaN stays. Error at most 3 units in the last place. */
 float shmt_log_above_one(float x);
-
-#endif

@@ -13,17 +13,18 @@
 typedef double shmt_class_loss(uint32_t n, const float *output, uint32_t label);
 
 /* Data without features has a row of weights that nobody uses: there is no table without rows. */
-static uint32_t tables(const struct shmtrain_data *data, const struct shmtrain_settings *with, struct shmtrain_shape *out) {
+static uint32_t tables(const struct shmtrain_data *data, const struct shmtrain_settings *with, const void *state,
+                       struct shmtrain_shape *out) {
+    (void)state;
     const uint64_t rows = (uint64_t)data->n_features + with->bias;
     out[0] = (struct shmtrain_shape){
         .name = "weight", .rows = rows > 0 ? rows : 1, .width = with->n_classes, .l2_rows = data->n_features};
     return 1;
 }
 
-static int step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
-                double *loss_out) {
+static int step(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, double *loss_out) {
+    (void)pass;
     (void)batch;
-    (void)with;
     (void)loss_out;
     return shmtrain_fail(s, SHMTRAIN_E_USAGE, "this model can only be scored, not trained: use softmax");
 }
@@ -48,8 +49,9 @@ static uint32_t class_of(const struct shmtrain_settings *with, float label) {
     return c;
 }
 
-static int score(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
-                 float *score_out, double *loss_out, shmt_class_loss *loss) {
+static int score(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, float *score_out,
+                 double *loss_out, shmt_class_loss *loss) {
+    const struct shmtrain_settings *with = pass->with;
     const uint32_t n = with->n_classes;
     const struct shmtrain_data *data = batch->data;
     const float *weight;
@@ -88,9 +90,9 @@ static double log_loss(uint32_t n, const float *output, uint32_t label) {
     return most + log(sum) - log_sigmoid((double)output[label]);
 }
 
-static int score_one_vs_rest(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+static int score_one_vs_rest(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch,
                              float *score_out, double *loss_out) {
-    return score(s, batch, with, score_out, loss_out, log_loss);
+    return score(s, pass, batch, score_out, loss_out, log_loss);
 }
 
 /* ---- svm-classes ---- */
@@ -102,9 +104,9 @@ static double hinge_loss(uint32_t n, const float *output, uint32_t label) {
     return fmax(0, 1 + most - (double)output[label]);
 }
 
-static int score_svm(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+static int score_svm(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch,
                      float *score_out, double *loss_out) {
-    return score(s, batch, with, score_out, loss_out, hinge_loss);
+    return score(s, pass, batch, score_out, loss_out, hinge_loss);
 }
 
 static const struct shmtrain_model ONE_VS_REST = {.size = sizeof(struct shmtrain_model),

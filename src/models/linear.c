@@ -20,18 +20,19 @@ static void slope(void *arg, uint32_t first, uint32_t n, const float *dot, float
     shmt_sparse_slope(arg, first, n, dot, slope_out, losses, false);
 }
 
-static int step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
-                double *loss_out) {
-    return shmt_sparse_step(s, batch, with, slope, loss_out);
+static int step(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, double *loss_out) {
+    return shmt_sparse_step(s, pass, batch, slope, loss_out);
 }
 
-static int score(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
-                 float *score_out, double *loss_out) {
-    return shmt_sparse_score(s, batch, with, score_out, loss_out, losses, false);
+static int score(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, float *score_out,
+                 double *loss_out) {
+    return shmt_sparse_score(s, pass, batch, score_out, loss_out, losses, false);
 }
 
 /* Added up in the order of the examples, so that it has the same bits for every number of workers. */
-static void begin(const struct shmtrain_batch *train, const struct shmtrain_settings *with, uint32_t t, float *value) {
+static void begin(const struct shmtrain_batch *train, const struct shmtrain_settings *with, const void *state, uint32_t t,
+                  float *value) {
+    (void)state;
     const struct shmtrain_data *data = train->data;
     double sum = 0, weights = 0;
     (void)t; /* there is one */
@@ -49,9 +50,8 @@ const struct shmtrain_model SHMT_MODEL_LINEAR = {
     .name = "linear",
     .about = "any labels, half the squared error",
     .task = SHMTRAIN_REGRESSION,
-    .columns_alike = 1,
     .loss = "squared loss",
-    .curvature = 1.0f,
+    .traits = {.columns_alike = 1, .curvature = 1.0f},
     .tables = shmt_sparse_tables,
     .begin = begin,
     .step = step,

@@ -24,14 +24,13 @@ static void slope(void *arg, uint32_t first, uint32_t n, const float *dot, float
     shmt_sparse_slope(arg, first, n, dot, slope_out, losses, true);
 }
 
-static int step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
-                double *loss_out) {
-    return shmt_sparse_step(s, batch, with, slope, loss_out);
+static int step(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, double *loss_out) {
+    return shmt_sparse_step(s, pass, batch, slope, loss_out);
 }
 
-static int score(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
-                 float *score_out, double *loss_out) {
-    return shmt_sparse_score(s, batch, with, score_out, loss_out, losses, true);
+static int score(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, float *score_out,
+                 double *loss_out) {
+    return shmt_sparse_score(s, pass, batch, score_out, loss_out, losses, true);
 }
 
 /* Of the larger label. */
@@ -44,9 +43,8 @@ const struct shmtrain_model SHMT_MODEL_LOGISTIC = {
     .name = "logistic",
     .about = "two classes, logistic loss",
     .task = SHMTRAIN_BINARY,
-    .columns_alike = 1,
     .loss = "log loss",
-    .curvature = 0.25f,
+    .traits = {.columns_alike = 1, .curvature = 0.25f},
     .threshold = 0.0f,
     .check = check,
     .tables = shmt_sparse_tables,

@@ -18,12 +18,12 @@
  * thread, and no sum goes across blocks. In the live modes others change W while a product reads it. RACE(hogwild): each
  * element is whole, some may be older than others, as a reader of live rows must expect. */
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "math/blas.h"
 #include "math/parallel.h"
 #include "math/softmax.h"
+#include "models/examples_priv.h"
 #include "models/models.h"
 
 enum {
@@ -50,16 +50,20 @@ static const char *check(const struct shmtrain_data *data) {
 }
 
 /* Data without any features has a column of weights that nobody uses: there is no table of width 0. */
-static uint32_t tables(const struct shmtrain_data *data, const struct shmtrain_settings *with, struct shmtrain_shape *out) {
+static uint32_t tables(const struct shmtrain_data *data, const struct shmtrain_settings *with, const void *state,
+                       struct shmtrain_shape *out) {
+    (void)state;
     const uint32_t features = data->n_features ? data->n_features : 1;
     out[0] = (struct shmtrain_shape){.name = "weight", .rows = with->n_classes, .width = features, .l2_rows = with->n_classes};
     out[1] = (struct shmtrain_shape){.name = "bias", .rows = with->n_classes, .width = 1, .l2_rows = 0};
     return with->bias ? 2 : 1;
 }
 
-/* ---- the memory of one call ---- */
+/* ---- the workspace ---- */
 
-/* What the blocks of a tile work on. The buffers belong to the call. */
+static uint32_t lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+/* What the blocks of a tile work on. The buffers lie in the seat's workspace, in this order. */
 struct tile {
     const struct shmtrain_batch *batch;
     const struct shmtrain_settings *with;
@@ -67,18 +71,25 @@ struct tile {
     const float *weight, *bias; /* (classes, features), (classes) or NULL */
     uint32_t first, n;          /* examples first .. first + n - 1 of the batch */
     bool sparse;                /* its rows are */
-    float *gathered;            /* (TILE, features); NULL where examples are sparse, or stand one behind the other */
     const float *x;             /* (n, features); NULL: sparse */
-    float *z;                   /* (TILE, classes): scores, then slopes */
-    uint32_t *target;           /* (TILE) class of each example */
     float *loss;                /* (TILE) */
+    uint32_t *target;           /* (TILE) class of each example */
+    float *z;                   /* (TILE, classes): scores, then slopes */
+    float *gathered;            /* (TILE, features); NULL where examples are sparse, or stand one behind the other */
     float *dw, *db;             /* lent gradients */
 };
 
-/* One allocation for all buffers: a call takes 100 microseconds and more, malloc less than one. */
-static int begin(struct tile *t, shmtrain_session *s, const struct shmtrain_batch *batch,
-                 const struct shmtrain_settings *with) {
+/* Dense examples are gathered where they are shuffled. */
+static uint64_t workspace(const struct shmtrain_data *data, const struct shmtrain_settings *with, const void *state,
+                          uint32_t n) {
+    (void)state;
+    const uint64_t gathered = data->dense ? data->n_features : 0, rows = lesser(TILE, n);
+    return (2 * (uint64_t)TILE + (uint64_t)TILE * with->n_classes + rows * gathered) * sizeof(float);
+}
+
+static int begin(struct tile *t, shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch) {
     const struct shmtrain_data *data = batch->data;
+    const struct shmtrain_settings *with = pass->with;
     uint64_t stride;
     *t = (struct tile){.batch = batch,
                        .with = with,
@@ -92,26 +103,16 @@ static int begin(struct tile *t, shmtrain_session *s, const struct shmtrain_batc
     if (rc < 0) return rc;
     if (t->features > INT_MAX)
         return shmtrain_fail(s, SHMTRAIN_E_DATA, "softmax has at most %d features, but the data has %u", INT_MAX, t->features);
-    const uint64_t gathered = batch->example && !t->sparse ? (uint64_t)TILE * t->features : 0;
-    t->loss = malloc((gathered + (uint64_t)TILE * (t->classes + 2)) * sizeof(float));
-    if (!t->loss)
-        return shmtrain_fail(s, SHMTRAIN_E_MEMORY, "not enough memory for %d examples of %u features", TILE, t->features);
+    t->loss = pass->workspace;
     t->target = (uint32_t *)(void *)(t->loss + TILE);
     t->z = t->loss + 2 * TILE;
-    t->gathered = gathered ? t->z + (uint64_t)TILE * t->classes : NULL;
+    t->gathered = batch->example && !t->sparse ? t->z + (uint64_t)TILE * t->classes : NULL;
     return 0;
 }
 
-static void end(struct tile *t) { free(t->loss); }
-
 /* ---- one tile ---- */
 
-static uint64_t example_at(const struct tile *t, uint32_t k) {
-    const uint64_t place = t->first + (uint64_t)k;
-    return t->batch->example ? t->batch->example[place] : t->batch->first + place;
-}
-
-static uint32_t lesser(uint32_t a, uint32_t b) { return a < b ? a : b; }
+static uint64_t example_at(const struct tile *t, uint32_t k) { return shmt_example_at(t->batch, t->first + k); }
 
 /* Rows that one block of examples has, and classes; they follow from the number of classes alone. */
 static uint32_t block_rows(const struct tile *t) { return t->classes <= CLASSES ? ROWS : WIDE_ROWS; }
@@ -228,28 +229,12 @@ static void add_bias(const struct tile *t) {
         for (uint32_t c = 0; c < t->classes; c++) t->db[c] += t->z[(uint64_t)k * t->classes + c];
 }
 
-/* The number of the example's class: labels ascend. */
-static int find_class(shmtrain_session *s, const struct shmtrain_settings *with, float label, uint32_t *out) {
-    uint32_t from = 0, to = with->n_classes;
-    while (to - from > 1) {
-        const uint32_t middle = from + (to - from) / 2;
-        if (with->classes[middle] <= label)
-            from = middle;
-        else
-            to = middle;
-    }
-    *out = from;
-    if (with->classes[from] == label) return 0;
-    return shmtrain_fail(s, SHMTRAIN_E_DATA, "label %g is not one of the %u labels of the training data", (double)label,
-                         with->n_classes);
-}
-
 /* Puts examples first .. first + n - 1 in place, and computes Z. */
 static int score_tile(shmtrain_session *s, struct tile *t, uint32_t first, uint32_t n) {
     t->first = first;
     t->n = n;
     for (uint32_t k = 0; k < n; k++) {
-        const int rc = find_class(s, t->with, t->batch->data->label[example_at(t, k)], &t->target[k]);
+        const int rc = shmt_class_of_label(s, t->with, t->batch->data->label[example_at(t, k)], &t->target[k]);
         if (rc < 0) return rc;
     }
     if (t->sparse) {
@@ -289,34 +274,30 @@ static int add_gradients(shmtrain_session *s, struct tile *t, double *loss_out) 
     return 0;
 }
 
-static int step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
-                double *loss_out) {
+static int step(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, double *loss_out) {
     struct tile t;
     double loss = 0;
-    int rc = begin(&t, s, batch, with);
+    int rc = begin(&t, s, pass, batch);
     if (rc == 0) rc = shmtrain_lend(s, 0, &t.dw);
-    if (rc == 0 && with->bias) rc = shmtrain_lend(s, 1, &t.db);
+    if (rc == 0 && t.bias) rc = shmtrain_lend(s, 1, &t.db);
     if (rc == 0 && t.features == 0) memset(t.dw, 0, t.classes * sizeof(float));
     if (rc == 0) rc = add_gradients(s, &t, &loss);
     if (rc == 0) rc = shmtrain_push(s, 0, 0, t.classes, t.dw);
-    if (rc == 0 && with->bias) rc = shmtrain_push(s, 1, 0, t.classes, t.db);
-    end(&t);
+    if (rc == 0 && t.bias) rc = shmtrain_push(s, 1, 0, t.classes, t.db);
     if (rc == 0) *loss_out = loss;
     return rc;
 }
 
-static int score(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
-                 float *score_out, double *loss_out) {
+static int score(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, float *score_out,
+                 double *loss_out) {
     struct tile t;
-    int rc = begin(&t, s, batch, with);
+    int rc = begin(&t, s, pass, batch);
     if (rc == 0) rc = score_tile(s, &t, 0, batch->n);
-    if (rc == 0) {
-        memcpy(score_out, t.z, (uint64_t)batch->n * t.classes * sizeof(float));
-        judge_tile(&t);
-        *loss_out = add_losses(&t);
-    }
-    end(&t);
-    return rc;
+    if (rc != 0) return rc;
+    memcpy(score_out, t.z, (uint64_t)batch->n * t.classes * sizeof(float));
+    judge_tile(&t);
+    *loss_out = add_losses(&t);
+    return 0;
 }
 
 static void probabilities(uint32_t n, uint32_t outputs, float *score_out) {
@@ -328,11 +309,12 @@ const struct shmtrain_model SHMT_MODEL_SOFTMAX = {
     .name = "softmax",
     .about = "two to 1024 classes, log loss",
     .task = SHMTRAIN_CLASSES,
-    .dense = 1,
     .loss = "log loss",
-    .curvature = 0.5f, /* of the largest eigenvalue of diag(p) - p p^T */
+    /* The curvature is the largest eigenvalue of diag(p) - p p^T. */
+    .traits = {.rows = SHMTRAIN_ROWS_EITHER, .pushes_tables = 1, .loops = 1, .blas = 1, .curvature = 0.5f},
     .check = check,
     .tables = tables,
+    .workspace = workspace,
     .step = step,
     .score = score,
     .probabilities = probabilities,

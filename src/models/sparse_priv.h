@@ -3,15 +3,16 @@
  *     minimise  mean over i of a_i loss(w . x_i + b, t_i)  +  l2 / 2 * |w|^2  +  l1 * |w|_1        b not regularised
  *
  * over sparse examples x_i with weights a_i (1 where the data has none) and targets t_i: the label, or for two classes +1 where
- * it is the larger one and -1 where not. A model is its `losses`. L1 and L2 are part of the update rule (store/rule.h).
+ * it is the larger one and -1 where not. A model is its `losses`. L1 and L2 are part of the update rule (update/rule.h).
  *
  * Called by the models of this room. The functions are inlined into each model with its `losses` and `signs` as constants, so
  * that a group of examples costs one indirect call, from the kernels. */
-#ifndef SHMT_MODELS_SPARSE_PRIV_H
-#define SHMT_MODELS_SPARSE_PRIV_H
+#pragma once
 
 #include <shmtrain/model.h>
 #include <stdbool.h>
+
+#include "models/examples_priv.h"
 
 #define SHMT_INLINED static inline __attribute__((always_inline))
 
@@ -27,12 +28,9 @@ struct shmt_slopes {
 };
 
 /* sparse.c: the table, and the rows of a batch. */
-uint32_t shmt_sparse_tables(const struct shmtrain_data *data, const struct shmtrain_settings *with, struct shmtrain_shape *out);
+uint32_t shmt_sparse_tables(const struct shmtrain_data *data, const struct shmtrain_settings *with, const void *state,
+                            struct shmtrain_shape *out);
 struct shmtrain_csr shmt_sparse_rows(const struct shmtrain_batch *batch, const struct shmtrain_settings *with);
-
-static inline uint64_t shmt_example_at(const struct shmtrain_batch *batch, uint32_t k) {
-    return batch->example ? batch->example[k] : batch->first + k;
-}
 
 /* The target of example k; for two classes without a branch, which nobody could predict. */
 SHMT_INLINED float shmt_target(const struct shmtrain_batch *batch, const struct shmtrain_settings *with, uint32_t k,
@@ -76,8 +74,9 @@ SHMT_INLINED void shmt_sparse_slope(struct shmt_slopes *s, uint32_t first, uint3
 }
 
 /* The bodies of a model's `step` and `score`. */
-SHMT_INLINED int shmt_sparse_step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
+SHMT_INLINED int shmt_sparse_step(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch,
                                   shmtrain_slope *slope, double *loss_out) {
+    const struct shmtrain_settings *with = pass->with;
     struct shmt_slopes slopes = {.batch = batch, .with = with};
     const struct shmtrain_csr x = shmt_sparse_rows(batch, with);
     const int rc = shmtrain_each(s, 0, &x, with->group, slope, &slopes);
@@ -85,9 +84,9 @@ SHMT_INLINED int shmt_sparse_step(shmtrain_session *s, const struct shmtrain_bat
     return rc;
 }
 
-SHMT_INLINED int shmt_sparse_score(shmtrain_session *s, const struct shmtrain_batch *batch,
-                                   const struct shmtrain_settings *with, float *score_out, double *loss_out,
-                                   shmt_losses *losses, bool signs) {
+SHMT_INLINED int shmt_sparse_score(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch,
+                                   float *score_out, double *loss_out, shmt_losses *losses, bool signs) {
+    const struct shmtrain_settings *with = pass->with;
     float slope[SHMTRAIN_MODEL_GROUP];
     const struct shmtrain_csr x = shmt_sparse_rows(batch, with);
     const int rc = shmtrain_dot(s, 0, &x, score_out);
@@ -96,5 +95,3 @@ SHMT_INLINED int shmt_sparse_score(shmtrain_session *s, const struct shmtrain_ba
     *loss_out = shmt_sparse_losses(batch, with, 0, batch->n, slope, losses, signs);
     return 0;
 }
-
-#endif

@@ -28,14 +28,13 @@ static void slope(void *arg, uint32_t first, uint32_t n, const float *dot, float
     shmt_sparse_slope(arg, first, n, dot, slope_out, losses, true);
 }
 
-static int step(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
-                double *loss_out) {
-    return shmt_sparse_step(s, batch, with, slope, loss_out);
+static int step(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, double *loss_out) {
+    return shmt_sparse_step(s, pass, batch, slope, loss_out);
 }
 
-static int score(shmtrain_session *s, const struct shmtrain_batch *batch, const struct shmtrain_settings *with,
-                 float *score_out, double *loss_out) {
-    return shmt_sparse_score(s, batch, with, score_out, loss_out, losses, true);
+static int score(shmtrain_session *s, const struct shmtrain_pass *pass, const struct shmtrain_batch *batch, float *score_out,
+                 double *loss_out) {
+    return shmt_sparse_score(s, pass, batch, score_out, loss_out, losses, true);
 }
 
 const struct shmtrain_model SHMT_MODEL_SVM = {
@@ -43,9 +42,9 @@ const struct shmtrain_model SHMT_MODEL_SVM = {
     .name = "svm",
     .about = "two classes, hinge loss",
     .task = SHMTRAIN_BINARY,
-    .columns_alike = 1,
     .loss = "hinge loss",
-    .curvature = 1.0f, /* the kink has none: a full step for an example of mean length takes its margin from 0 to 1 */
+    /* The kink has no curvature: a full step for an example of mean length takes its margin from 0 to 1. */
+    .traits = {.columns_alike = 1, .curvature = 1.0f},
     .threshold = 0.0f,
     .check = check,
     .tables = shmt_sparse_tables,

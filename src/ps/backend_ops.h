@@ -10,23 +10,25 @@
  *
  *     meet -> pause -> [the epoch is over: tally] -> copy -> turn
  *
- * A run may have seats for guests, which are empty at first: other processes take them by name while it goes on.
+ * A run may have seats for guests, which are empty at first: other processes take them by name while it goes on. So a backend is
+ * three tables: what a worker does at its seat, what is asked of the store, and, where there are guests, how they come and go.
  *
  * Every entry is called at most a few times per work item, never per example: kernels run on the spans that `bind` fills.
- * A seat belongs to one thread. "May wait": until others arrive; returns SHMTRAIN_E_STOPPED when the abort word is set while it
+ * A seat belongs to one thread. "May wait": for other seats; returns SHMTRAIN_E_STOPPED when the abort word is set while it
  * waits. All other entries return at once. int results: 0, a positive answer, or a status with its sentence in seat or `e`. */
-#ifndef SHMT_PS_BACKEND_OPS_H
-#define SHMT_PS_BACKEND_OPS_H
+#pragma once
 
 #include <shmtrain/session.h>
 
 #include "base/atomic.h"
 #include "base/error.h"
 #include "base/process.h"
+#include "consistency/stages.h"
+#include "ps/array.h"
 #include "ps/snapshot.h"
 #include "ps/spec.h"
 #include "ps/trace.h"
-#include "store/span.h"
+#include "update/span.h"
 
 struct shmt_store; /* each backend defines its own */
 
@@ -44,31 +46,6 @@ struct shmt_seat {
     uint32_t first_epoch;      /* the one that this life has begun with: of a guest, once it is let in */
     bool cut;                  /* of a fit: its epoch ends in the middle, and leaves nothing to go on from */
     uint64_t round;            /* the session's: the phase of a fit that it is at, kept for its next life */
-};
-
-/* A seat's way through a run, in order; all but those of the work come again in every epoch. A backend has the stages from
- * _WORK to _FINISH to itself, and in a fit, which takes no work, none. See docs/reliability.md. */
-enum shmt_run_stage {
-    SHMT_STAGE_BEGIN,  /* all are there */
-    SHMT_STAGE_MAKE,   /* replicas are made */
-    SHMT_STAGE_WORK,   /* pieces; batches: my chunks of one */
-    SHMT_STAGE_APPLY,  /* batches: my slice of the update */
-    SHMT_STAGE_OFFER,  /* rounds: a gradient */
-    SHMT_STAGE_COME,   /* replicas: to a merge */
-    SHMT_STAGE_MERGE,  /* replicas: my slice of it */
-    SHMT_STAGE_FINISH, /* rounds: I have no more work */
-    SHMT_STAGE_FIT,    /* an exact fit: my part of a phase; one after the other, instead of all work */
-    SHMT_STAGE_END,    /* the parameters are quiet */
-    SHMT_STAGE_PAUSE,  /* whether the epoch is over */
-    SHMT_STAGE_SCORE,  /* my part of the validation data */
-    SHMT_STAGE_TURN    /* to the next epoch */
-};
-
-/* What is to be done of a stage by this life of a seat. */
-enum shmt_task {
-    SHMT_TASK_NONE, /* it is done, and its meeting passed */
-    SHMT_TASK_MEET, /* it is done */
-    SHMT_TASK_ALL
 };
 
 enum shmt_caps {
@@ -91,7 +68,7 @@ struct shmt_tally {
     double loss;               /* the reported losses, added along a tree over the pieces */
 };
 
-/* For whom a seat has waited, and how long; see ps/waits.h. */
+/* The seat that another seat has waited for, and how long; see ps/waits.h. */
 struct shmt_waited_for {
     _Atomic uint64_t ns;
     _Atomic uint32_t rank; /* plus 1; 0: the entry is free */
@@ -106,7 +83,8 @@ struct shmt_delays {
     _Atomic uint32_t bucket[SHMT_DELAY_BUCKETS];
 };
 
-/* What a seat has done since it was taken; written by it alone, read by anyone (each number whole, not all of one moment). */
+/* What a seat has done since it was taken. Written by the seat alone, read by anyone: each number is whole, but they may be of
+ * different moments. */
 struct shmt_counters {
     _Atomic uint64_t examples, updates;
     _Atomic uint64_t touched; /* count_lost: updates of single floats */
@@ -125,7 +103,7 @@ struct shmt_counters {
     struct shmt_delays delays;
 };
 
-/* Where a store is to live; NULL in its place, or all zeros: wherever there is room. */
+/* Where a store is to lie. NULL in its place, or all zeros: anywhere. */
 struct shmt_home {
     const struct shmt_topo *topo; /* NULL: pages lie where the system puts them, whatever spec.placement says */
     const struct shmt_log *log;   /* for what the machine refuses and can be done without; may be NULL */
@@ -135,8 +113,8 @@ struct shmt_home {
     uint64_t *page_bytes_out; /* what the pages are; may be NULL */
 };
 
-/* Instead of a process: who had the seat was mourned, and counted in by the chief at the same moment. To be mourned again, whoever
- * holds its mark. */
+/* In place of a process: the chief has counted in a dead guest while its seat was being reclaimed. The seat is to be reclaimed
+ * again, whoever holds its mark. */
 #define SHMT_OCCUPIED_BY_NOBODY UINT32_MAX
 
 /* Who is on a guest's seat. */
@@ -146,46 +124,12 @@ enum shmt_occupant {
     SHMT_OCCUPANT_COMES, /* a program that has reserved it; its worker has not entered yet */
 };
 
-struct shmt_backend_ops {
-    const char *name, *about;
-    uint32_t caps;
-
-    /* Pure: what `create` will need. Refuses a spec that this backend cannot serve. */
-    int (*plan)(const struct shmt_spec *spec, struct shmt_need *out, struct shmt_error *e);
-
-    /* Makes the store, parameters zero; before workers exist. `spec` is copied; `home` may be NULL. Errors: _MEMORY, _SYSTEM,
-     * and those of plan. */
-    int (*create)(const struct shmt_spec *spec, const struct shmt_home *home, struct shmt_store **out, struct shmt_error *e);
-    void (*destroy)(struct shmt_store *store);
-
+/* What a worker does at its seat, by the seat's thread alone. */
+struct shmt_seat_ops {
     /* In the worker, after the fork: takes seat `rank`; every seat is taken once per life. In a life after the first (from 0)
      * the seat goes on where the one before stood. Waits for nobody. */
     int (*enter)(struct shmt_store *store, uint32_t rank, uint32_t life, struct shmt_seat **out, struct shmt_error *e);
     void (*leave)(struct shmt_seat *seat);
-
-    /* The process that had the seat has died in life `life`: takes back what it had begun and lets go of what it held. Then
-     * either the next life enters (`comes_back`), or nobody waits for the seat any more. By whoever has collected the process,
-     * before anybody else knows; allocates and locks nothing. NULL: a death is the end of the run. */
-    void (*bury)(struct shmt_store *store, uint32_t rank, int comes_back);
-
-    /* Guests (SHMT_CAP_JOIN; else NULL). `reserve` takes guest's seat `rank` for this process: 1, or 0 when it is not free;
-     * _USAGE when the run is over. `unreserve` gives it back, by the same process, if nobody has entered. After `enter`,
-     * `admit` waits until the chief lets the guest in, which it does between two epochs: 1: go on with `claim`; 0: the run
-     * has ended meanwhile. `part` asks to be let go at the end of the epoch: `turn` (or `admit`) returns 0 then, for the
-     * guest alone; signal-safe.
-     *
-     * By the application that made the store: `occupied`: the process that has reserved the seat, 0: none, or
-     * SHMT_OCCUPIED_BY_NOBODY. `occupant`: the process that works there, which that one may have forked, into *out. `mourn`: the
-     * process has died, as the caller knows, who has its mark (`marked`), or as its life says; the others do not wait for it
-     * any more. 1: the run goes on without it; 0: it cannot, a gradient of it is missing, or with replicas its part of a
-     * merge; -1: nothing was done, somebody else has come. To be called until the seat is not occupied. */
-    int (*reserve)(struct shmt_store *store, uint32_t rank, struct shmt_error *e);
-    void (*unreserve)(struct shmt_store *store, uint32_t rank);
-    int (*admit)(struct shmt_seat *seat);
-    void (*part)(struct shmt_store *store, uint32_t rank);
-    uint32_t (*occupied)(struct shmt_store *store, uint32_t rank);
-    enum shmt_occupant (*occupant)(struct shmt_store *store, uint32_t rank, struct shmt_life *out);
-    int (*mourn)(struct shmt_store *store, uint32_t rank, bool marked);
 
     /* The next piece of this epoch that is mine: 1 and *out; 0: the epoch has no more for me (or the run is to end, or
      * pauses). May wait (aggregate: a worker without a chunk of the batch still takes part in its update). */
@@ -198,6 +142,10 @@ struct shmt_backend_ops {
      * piece itself (span->sink), so nothing needs to be pushed afterwards; live: scratch memory of the seat, to be pushed
      * through a kernel. */
     int (*lend)(struct shmt_seat *seat, int t, float **out);
+
+    /* Live modes with spec.staleness_aware: the clocks that others have counted since the piece in hand was claimed: the delay of a
+     * gradient that is pushed now. NULL: it is always 0. */
+    uint64_t (*delay)(const struct shmt_seat *seat);
 
     /* The loss of the piece in hand, summed over its examples. */
     void (*report)(struct shmt_seat *seat, double loss);
@@ -226,45 +174,90 @@ struct shmt_backend_ops {
      * taken, in a pause or at the end of an epoch. 1, or 0: none is taken. */
     int (*pause)(struct shmt_seat *seat);
     int (*copy)(struct shmt_seat *seat);
+};
 
-    /* By the application that made the store: `ask` for a snapshot at the next consistent point. `snapshot`: 1 and *out, which
-     * stays as it is until `release`; 0: there is none. `stand`, when the workers have ended: the same of where they have,
-     * whatever there was. `resume`, before they begin: what was done of epoch spec.first_epoch (both (pieces), as in a
-     * snapshot; NULL: nothing); parameters and state are written by the caller. _DATA: it cannot be that spec.first_step of
-     * its steps are done, or those of `sync`. */
-    void (*ask)(struct shmt_store *store);
-    int (*snapshot)(struct shmt_store *store, struct shmt_snapshot *out);
-    void (*release)(struct shmt_store *store);
-    int (*stand)(struct shmt_store *store, struct shmt_snapshot *out);
-    int (*resume)(struct shmt_store *store, const uint32_t *done, const double *loss, struct shmt_error *e);
+/* What is asked of a store, by the application that made it or any worker. None of it waits. */
+struct shmt_store_ops {
+    void (*destroy)(struct shmt_store *store);
 
-    /* ---- from the application, or any worker ---- */
     int (*read)(struct shmt_store *store, int t, uint64_t row, uint64_t n, float *out);       /* as it is at the moment */
     int (*write)(struct shmt_store *store, int t, uint64_t row, uint64_t n, const float *in); /* while nobody trains */
-    float *(*weight)(struct shmt_store *store, int t);   /* (rows * width) the parameters themselves, while nobody trains; for
-                                                            whoever puts them back together with their state */
-    float *(*l2_share)(struct shmt_store *store, int t); /* (rows), to be filled before workers enter; NULL: not asked for */
-    uint32_t *(*row_place)(struct shmt_store *store);    /* (rows of table 0) the row of each feature, for whoever looks from
-                                                            outside; to be filled before workers enter; NULL: not asked for */
-    float *(*curvature)(struct shmt_store *store);       /* of the mean loss along each row of table 0 that
-                                                           replicas hold (struct shmt_cover), likewise */
-    float *(*state)(struct shmt_store *store, int t,
-                    uint32_t plane); /* (rows * width) of the rule's state; NULL: there is none.
-                                                                         While nobody trains */
+
+    /* A named array whole, as shmt_array_of (ps/array.h), which says when each may be read or written. It is the store's memory, until
+     * `destroy`. */
+    struct shmt_array (*array)(struct shmt_store *store, enum shmt_array_name name, int t, uint32_t plane);
+
     /* count_lost: the sum of all counts of updates, of which counters.touched were made; 0: not counted. Where nobody pushes: between
      * two epochs, and when workers have ended; then the parameters are brought up to what was counted. */
     int (*lost)(struct shmt_store *store, bool ended, uint64_t *counted_out);
-    void *(*head)(struct shmt_store *store);  /* spec->head_bytes of shared zeros, before all else in the segment */
-    void *(*board)(struct shmt_store *store); /* spec->board_bytes of shared zeros, aligned to a page */
     const struct shmt_counters *(*counters)(struct shmt_store *store, uint32_t rank);
+    const struct shmt_ring *(*ring)(struct shmt_store *store, uint32_t rank); /* its events (spec.trace_events); NULL: none */
+
     /* For messages: the step (an item, or a batch) of this epoch that seat `rank` has begun and not completed, into *step_out:
      * 1; 0: there is none. NULL: nobody knows. */
     int (*in_hand)(struct shmt_store *store, uint32_t rank, uint32_t epoch, uint64_t *step_out);
-    const struct shmt_ring *(*ring)(struct shmt_store *store, uint32_t rank); /* its events (spec.trace_events); NULL: none */
-    void (*stop)(struct shmt_store *store); /* asks all to end at the next consistent point; signal-safe, never blocks */
-    _Atomic uint32_t *(*stop_word)(struct shmt_store *store);  /* nonzero: that was asked for; to be read */
-    _Atomic uint32_t *(*abort_word)(struct shmt_store *store); /* nonzero: give up at once; shared, to be set by a supervisor */
-    void (*rouse)(struct shmt_store *store); /* wakes all who wait, after the abort word was set or somebody died */
+
+    /* Words in the store's memory, for all its processes. Nonzero in the stop word: the run ends at the next consistent point;
+     * anybody may set it, also a signal handler. In the abort word: all give up at once; a supervisor sets it and calls `wake`,
+     * which wakes all that wait, as it must after a death, too. */
+    _Atomic uint32_t *(*stop_word)(struct shmt_store *store);
+    _Atomic uint32_t *(*abort_word)(struct shmt_store *store);
+    void (*wake)(struct shmt_store *store);
+
+    /* The process at seat `rank` has died: undoes what it had begun and releases what it held. Then either its next life enters
+     * (`comes_back`), or nobody waits for the seat any more. Called by the process that has collected the dead one, before any other
+     * knows of it; allocates and locks nothing. NULL: a death ends the run. */
+    void (*reclaim)(struct shmt_store *store, uint32_t rank, int comes_back);
+
+    /* Snapshots (SHMT_CAP_PAUSE; else NULL), by the application. `request_snapshot`: one is to be taken at the next consistent
+     * point. `snapshot`: 1 and *out, which does not change until `release_snapshot`; 0: there is none. `final_snapshot`, when the
+     * workers have ended: the same, of where they have ended. `resume`, before workers begin: what was done of epoch
+     * spec.first_epoch (both (pieces), as in a snapshot; NULL: nothing); the caller writes parameters and state. _DATA: that cannot
+     * be what spec.first_step steps of that epoch have done. */
+    void (*request_snapshot)(struct shmt_store *store);
+    int (*snapshot)(struct shmt_store *store, struct shmt_snapshot *out);
+    void (*release_snapshot)(struct shmt_store *store);
+    int (*final_snapshot)(struct shmt_store *store, struct shmt_snapshot *out);
+    int (*resume)(struct shmt_store *store, const uint32_t *done, const double *loss, struct shmt_error *e);
 };
 
-#endif
+/* Seats that other processes take and give back while the run goes on. */
+struct shmt_guest_ops {
+    /* By a process that joins. `reserve` takes guest's seat `rank` for it: 1, or 0 when it is not free; _USAGE when the run is
+     * over. `unreserve` gives it back, by the same process, if nobody has entered. After `enter`, `admit` waits until the chief
+     * lets the guest in, which it does between two epochs: 1: go on with `claim`; 0: the run has ended meanwhile.
+     * `request_leave`: at the end of the epoch `turn` (or `admit`) returns 0, for the guest alone; signal-safe. */
+    int (*reserve)(struct shmt_store *store, uint32_t rank, struct shmt_error *e);
+    void (*unreserve)(struct shmt_store *store, uint32_t rank);
+    int (*admit)(struct shmt_seat *seat);
+    void (*request_leave)(struct shmt_store *store, uint32_t rank);
+
+    /* By the application that made the store: `occupied`: the process that has reserved the seat, 0: none, or
+     * SHMT_OCCUPIED_BY_NOBODY. `occupant`: into *out the process that works there, which may be a fork of the first. `reclaim`:
+     * the process has died: the caller holds its mark (`marked`), or its life says so. The others no longer wait for it. 1: the
+     * run goes on without it; 0: it cannot, because a gradient is missing, or with replicas a part of a merge; -1: nothing was
+     * done, another guest has come. To be called until the seat is not occupied. */
+    uint32_t (*occupied)(struct shmt_store *store, uint32_t rank);
+    enum shmt_occupant (*occupant)(struct shmt_store *store, uint32_t rank, struct shmt_life *out);
+    int (*reclaim)(struct shmt_store *store, uint32_t rank, bool marked);
+};
+
+struct shmt_backend {
+    const char *name, *about;
+    uint32_t caps;
+    const struct shmt_seat_ops *seat;
+    const struct shmt_store_ops *store;
+    const struct shmt_guest_ops *guests; /* SHMT_CAP_JOIN; else NULL */
+
+    /* Pure: what `create` will need. Refuses a spec that this backend cannot serve. */
+    int (*plan)(const struct shmt_spec *spec, struct shmt_need *out, struct shmt_error *e);
+
+    /* Makes the store, parameters zero; before workers exist. `spec` is copied; `home` may be NULL. Errors: _MEMORY, _SYSTEM,
+     * and those of plan. */
+    int (*create)(const struct shmt_spec *spec, const struct shmt_home *home, struct shmt_store **out, struct shmt_error *e);
+};
+
+/* Of arrays that are not of a table or a plane, or of the first. */
+static inline void *shmt_array_at(const struct shmt_backend *backend, struct shmt_store *store, enum shmt_array_name name) {
+    return backend->store->array(store, name, 0, 0).at;
+}

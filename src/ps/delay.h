@@ -4,8 +4,7 @@
  * written). Sizes below 16 have a bucket each, larger ones eight for each power of two. A percentile is told as the end of
  * its bucket: never too small, and too large by less than an eighth. Beyond the last bucket's start, above 2^42, nothing is
  * told apart. Reports add the buckets of all seats. */
-#ifndef SHMT_PS_DELAY_H
-#define SHMT_PS_DELAY_H
+#pragma once
 
 #include "ps/backend_ops.h"
 
@@ -32,5 +31,3 @@ double shmt_delay_mean(const struct shmt_delay_sum *sum);
 /* The delay that a share q (0 .. 1) of the samples do not exceed: the largest of its bucket, and never more than the largest of
  * all. NaN without samples. */
 double shmt_delay_quantile(const struct shmt_delay_sum *sum, double q);
-
-#endif

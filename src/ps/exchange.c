@@ -4,7 +4,7 @@
 
 #include "base/sized.h"
 #include "ps/session.h"
-#include "store/lock.h"
+#include "update/lock.h"
 
 static int refuse(struct shmtrain_session *s, const char *call, const char *what) {
     return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "%s: %s", call, what);
@@ -24,7 +24,7 @@ static int bind_table(struct shmtrain_session *s, const char *call, int t, struc
                          s->spec->n_tables - 1);
     struct shmt_binding *b = &s->table[t];
     if (!b->bound || !s->in_work) {
-        const int rc = s->ops->bind(s->seat, t, &b->span, &b->live);
+        const int rc = s->backend->seat->bind(s->seat, t, &b->span, &b->live);
         if (rc < 0) {
             s->error = s->seat->error;
             return rc;
@@ -51,7 +51,16 @@ static int refuse_without_item(struct shmtrain_session *s, const char *call) {
 
 static int bind_to_push(struct shmtrain_session *s, const char *call, int t, struct shmt_binding **out) {
     if (!s->in_work && s->error.status == 0) return refuse_without_item(s, call);
-    return bind_table(s, call, t, out);
+    const int rc = bind_table(s, call, t, out);
+    if (rc < 0 || s->spec->tuning[t].role != SHMTRAIN_FROZEN) return rc;
+    return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "%s: table \"%s\" is frozen", call, s->spec->table[t].name);
+}
+
+/* By the rule, as the sparse calls do it. */
+static int bind_trained(struct shmtrain_session *s, const char *call, int t) {
+    if (s->spec->tuning[t].role == SHMTRAIN_TRAINED) return 0;
+    return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "%s: table \"%s\" is a statistic, which only takes dense pushes", call,
+                     s->spec->table[t].name);
 }
 
 /* `room` is for a csr of another version, which *x_inout points to then as this one knows it. */
@@ -75,12 +84,34 @@ static const struct shmt_kernels *kernels_for(const struct shmtrain_session *s, 
 }
 
 /* For a trace: between these two the item is pulled or pushed. What is looked at outside of items is no part of the work. */
-static void begin_stage(const struct shmtrain_session *s, enum shmt_event_kind kind) {
+static void begin_event(const struct shmtrain_session *s, enum shmt_event_kind kind) {
     if (s->seat->trace && s->in_work) shmt_trace_turn(s->seat->trace, kind);
 }
-static void end_stage(const struct shmtrain_session *s) { begin_stage(s, SHMT_EVENT_COMPUTE); }
+static void end_event(const struct shmtrain_session *s) { begin_event(s, SHMT_EVENT_COMPUTE); }
 
 static bool is_live(const struct shmtrain_session *s) { return shmt_policy_is_live(&s->spec->policy); }
+
+/* Staleness-aware (Zhang et al. 2016): the delay of the item's gradient, by which its rate is divided. One for all tables of the item, as
+ * they are pushed one after the other. */
+static void measure_delay(struct shmtrain_session *s) {
+    const uint64_t delay = s->backend->seat->delay ? s->backend->seat->delay(s->seat) : 0;
+    s->delay = (float)shmt_max_u64(delay, 1);
+}
+
+/* What table t is pushed with. Not by shmtrain_each, which reads a group's weights right before it changes them: its gradients are fresh,
+ * whatever the item has pushed before. */
+static struct shmt_update delayed_update(const struct shmtrain_session *s, int t) {
+    struct shmt_update u = s->update;
+    if (s->delay > 1) u.rate /= s->delay;
+    return shmt_spec_tune(s->spec, (uint32_t)t, true, &u);
+}
+
+/* A slow worker's gradient is old when it comes. */
+static void begin_push(struct shmtrain_session *s) {
+    if (s->slow) shmt_slow_pay(s->slow);
+    if (s->spec->staleness_aware && is_live(s) && s->delay == 0) measure_delay(s);
+    begin_event(s, SHMT_EVENT_PUSH);
+}
 
 /* In the live modes every push is an update, but pushes to a model's further tables belong to those of the first one that the
  * item pushes to; in `aggregate` the backend counts the updates that it applies. */
@@ -111,21 +142,21 @@ static void push_dense(struct shmtrain_session *s, int t, const struct shmt_bind
                        const float *grad, uint64_t examples) {
     const uint64_t width = b->span.width, ruled = s->spec->l2_rows[t];
     const uint64_t n_ruled = row >= ruled ? 0 : shmt_min_u64(n, ruled - row);
-    const struct shmt_kernels *k = s->with_values;
-    struct shmt_update u = s->update;
+    const struct shmt_kernels *k = s->spec->tuning[t].role == SHMTRAIN_STATISTIC ? s->of_statistics : s->with_values;
+    struct shmt_update u = delayed_update(s, t);
     u.scale = 1 / (float)examples;
     if (n_ruled > 0) k->push_dense(&b->span, row * width, n_ruled * width, grad, &u);
     count_floats(s, n * width);
-    u.l1 = u.l2 = 0;
+    shmt_update_unrule(&u);
     if (n_ruled < n) k->push_dense(&b->span, (row + n_ruled) * width, (n - n_ruled) * width, grad + n_ruled * width, &u);
 }
 
 int shmtrain_view(shmtrain_session *s, int t, uint64_t row, uint64_t n, const float **at_out, uint64_t *stride_out,
                   int *live_out) {
     struct shmt_binding *b = NULL;
-    begin_stage(s, SHMT_EVENT_PULL); /* of next to no length: whoever computes with the view reads the weights then */
+    begin_event(s, SHMT_EVENT_PULL); /* of next to no length: whoever computes with the view reads the weights then */
     const int rc = bind_rows(s, "shmtrain_view", t, row, n, &b);
-    end_stage(s);
+    end_event(s);
     if (rc < 0) return rc;
     *at_out = b->span.weight + row * b->span.width;
     *stride_out = b->span.width;
@@ -137,9 +168,9 @@ int shmtrain_pull(shmtrain_session *s, int t, uint64_t row, uint64_t n, float *o
     struct shmt_binding *b = NULL;
     const int rc = bind_rows(s, "shmtrain_pull", t, row, n, &b);
     if (rc < 0) return rc;
-    begin_stage(s, SHMT_EVENT_PULL);
+    begin_event(s, SHMT_EVENT_PULL);
     shmt_span_read(&b->span, row * b->span.width, n * b->span.width, out);
-    end_stage(s);
+    end_event(s);
     return 0;
 }
 
@@ -155,7 +186,7 @@ int shmtrain_lend(shmtrain_session *s, int t, float **grad_out) {
             "whose gradients the model does not borrow",
             s->spec->table[t].name);
     if (b->lent || b->pushed) return refuse(s, "shmtrain_lend", "allowed once per item and table, before any push");
-    rc = s->ops->lend(s->seat, t, grad_out);
+    rc = s->backend->seat->lend(s->seat, t, grad_out);
     if (rc < 0) {
         s->error = s->seat->error;
         return rc;
@@ -180,12 +211,11 @@ int shmtrain_push(shmtrain_session *s, int t, uint64_t row, uint64_t n, const fl
     if (rc == 0) rc = bind_rows(s, "shmtrain_push", t, row, n, &b);
     if (rc < 0) return rc;
     if ((rc = check_lent(s, "shmtrain_push", b, grad, n)) < 0) return rc;
-    if (s->slow) shmt_slow_pay(s->slow);                   /* a slow worker's gradient is old when it comes */
     const bool in_place = b->lent && grad == b->span.sink; /* aggregate: the gradient already stands where it belongs */
     b->pushed = true;
-    begin_stage(s, SHMT_EVENT_PUSH);
+    begin_push(s);
     if (!in_place) push_dense(s, t, b, row, n, grad, s->work.n);
-    end_stage(s);
+    end_event(s);
     count_updates(s, b, 1);
     return 0;
 }
@@ -204,9 +234,9 @@ int shmtrain_dot(shmtrain_session *s, int t, const struct shmtrain_csr *x, float
     struct shmt_binding *b = NULL;
     const int rc = bind_sparse(s, "shmtrain_dot", t, &x, &room, &b);
     if (rc < 0) return rc;
-    begin_stage(s, SHMT_EVENT_PULL);
+    begin_event(s, SHMT_EVENT_PULL);
     kernels_for(s, x)->dot(&b->span, x, dot_out);
-    end_stage(s);
+    end_event(s);
     return 0;
 }
 
@@ -214,13 +244,14 @@ int shmtrain_push_sparse(shmtrain_session *s, int t, const struct shmtrain_csr *
     struct shmtrain_csr room;
     struct shmt_binding *b = NULL;
     int rc = bind_to_push(s, "shmtrain_push_sparse", t, &b);
+    if (rc == 0) rc = bind_trained(s, "shmtrain_push_sparse", t);
     if (rc == 0) rc = bind_sparse(s, "shmtrain_push_sparse", t, &x, &room, &b);
     if (rc == 0) rc = check_lent(s, "shmtrain_push_sparse", b, NULL, 0);
     if (rc < 0) return rc;
-    if (s->slow) shmt_slow_pay(s->slow);
-    begin_stage(s, SHMT_EVENT_PUSH);
-    kernels_for(s, x)->push_sparse(&b->span, x, slope, &s->update);
-    end_stage(s);
+    begin_push(s);
+    const struct shmt_update u = delayed_update(s, t);
+    kernels_for(s, x)->push_sparse(&b->span, x, slope, &u);
+    end_event(s);
     b->pushed = true;
     count_examples(s, b, x);
     return 0;
@@ -238,39 +269,41 @@ static struct shmtrain_csr part_of(const struct shmtrain_csr *x, uint64_t first,
     return part;
 }
 
-/* What the kernel `each` does, with the stages told apart: the same bits. Its kernels look ahead within a group only, so
+/* What the kernel `each` does, with pulls, computing and pushes told apart: the same bits. Its kernels look ahead within a group only, so
  * what the examples behind it need is asked for first. */
-static void each_in_stages(struct shmtrain_session *s, const struct shmt_binding *b, const struct shmtrain_csr *x,
-                           uint32_t group, shmtrain_slope *slope, void *arg) {
+static void each_traced(struct shmtrain_session *s, const struct shmt_binding *b, const struct shmtrain_csr *x, uint32_t group,
+                        shmtrain_slope *slope, void *arg, const struct shmt_update *u) {
     enum { AHEAD = 8 };
     const struct shmt_kernels *k = kernels_for(s, x);
     float dot[SHMT_MAX_GROUP], slopes[SHMT_MAX_GROUP];
     for (uint32_t first = 0, n; first < x->n; first += n) {
         const struct shmtrain_csr part = part_of(x, first, group), ahead = part_of(x, (uint64_t)first + AHEAD, group);
         n = part.n;
-        begin_stage(s, SHMT_EVENT_PULL);
+        begin_event(s, SHMT_EVENT_PULL);
         k->need(&b->span, &ahead);
         k->dot(&b->span, &part, dot);
-        begin_stage(s, SHMT_EVENT_COMPUTE);
+        begin_event(s, SHMT_EVENT_COMPUTE);
         slope(arg, first, n, dot, slopes);
-        begin_stage(s, SHMT_EVENT_PUSH);
-        k->push_sparse(&b->span, &part, slopes, &s->update);
+        begin_event(s, SHMT_EVENT_PUSH);
+        k->push_sparse(&b->span, &part, slopes, u);
     }
-    end_stage(s);
+    end_event(s);
 }
 
 int shmtrain_each(shmtrain_session *s, int t, const struct shmtrain_csr *x, uint32_t group, shmtrain_slope *slope, void *arg) {
     struct shmtrain_csr room;
     struct shmt_binding *b = NULL;
     int rc = bind_to_push(s, "shmtrain_each", t, &b);
+    if (rc == 0) rc = bind_trained(s, "shmtrain_each", t);
     if (rc == 0) rc = bind_sparse(s, "shmtrain_each", t, &x, &room, &b);
     if (rc == 0) rc = check_lent(s, "shmtrain_each", b, NULL, 0);
     if (rc < 0) return rc;
     if (group < 1 || group > 64) return refuse(s, "shmtrain_each", "a group has 1 to 64 examples");
+    const struct shmt_update u = shmt_spec_tune(s->spec, (uint32_t)t, true, &s->update);
     if (s->seat->trace)
-        each_in_stages(s, b, x, group, slope, arg);
+        each_traced(s, b, x, group, slope, arg, &u);
     else
-        kernels_for(s, x)->each(&b->span, x, group, slope, arg, &s->update);
+        kernels_for(s, x)->each(&b->span, x, group, slope, arg, &u);
     b->pushed = true;
     count_examples(s, b, x);
     return 0;
@@ -289,9 +322,9 @@ int shmtrain_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t n, fl
     if (rc == 0) rc = check_ids(s, "shmtrain_rows", t, b, id, n);
     if (rc < 0) return rc;
     const uint64_t width = b->span.width;
-    begin_stage(s, SHMT_EVENT_PULL);
+    begin_event(s, SHMT_EVENT_PULL);
     for (uint32_t i = 0; i < n; i++) shmt_span_read(&b->span, id[i] * width, width, out + i * width);
-    end_stage(s);
+    end_event(s);
     return 0;
 }
 
@@ -302,11 +335,10 @@ int shmtrain_push_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t 
     if (rc == 0) rc = check_lent(s, "shmtrain_push_rows", b, NULL, 0);
     if (rc < 0) return rc;
     const uint64_t width = b->span.width;
-    if (s->slow) shmt_slow_pay(s->slow);
-    begin_stage(s, SHMT_EVENT_PUSH);
+    begin_push(s);
     /* Live modes: each row is an update of its own, whatever else the item pushes; a row that repeats is updated again. */
     for (uint32_t i = 0; i < n; i++) push_dense(s, t, b, id[i], 1, grad + i * width, 1);
-    end_stage(s);
+    end_event(s);
     b->pushed = true;
     count_updates(s, b, n);
     return 0;

@@ -2,10 +2,11 @@
 #include "ps/flat.h"
 
 #include <stddef.h>
+#include <string.h>
 
 #include "base/line.h"
-#include "store/merge.h"
-#include "store/path.h"
+#include "update/merge.h"
+#include "update/path.h"
 
 /* Tables begin on lines; where shards are bound to nodes, or parts of the parameters are mapped from here or there, on pages,
  * which are what can be bound, or mapped. */
@@ -32,10 +33,19 @@ void shmt_flat_plan(const struct shmt_spec *spec, struct shmt_flat *out) {
 #define LEAST_TERMS       1024
 #define MOST_OF_A_CHUNK   (1u << 16)
 
-uint32_t shmt_flat_terms(const struct shmt_spec *spec) {
+/* In tables of width 1, which take sparse pushes, or in all others. */
+static uint64_t floats_of(const struct shmt_spec *spec, bool sparse) {
     uint64_t floats = 0;
-    for (uint32_t t = 0; t < spec->n_tables; t++) floats += shmt_table_floats(&spec->table[t]);
-    if (!shmt_policy_is_batched(&spec->policy) || floats < TERMS_FROM_FLOATS || floats > INT32_MAX) return 0;
+    for (uint32_t t = 0; t < spec->n_tables; t++)
+        if ((spec->table[t].width == 1) == sparse) floats += shmt_table_floats(&spec->table[t]);
+    return floats;
+}
+
+bool shmt_flat_is_dense(const struct shmt_spec *spec) { return floats_of(spec, false) > floats_of(spec, true); }
+
+uint32_t shmt_flat_terms(const struct shmt_spec *spec) {
+    const uint64_t floats = floats_of(spec, true), all = floats + floats_of(spec, false); /* terms name floats of all tables */
+    if (!shmt_policy_is_batched(&spec->policy) || floats < TERMS_FROM_FLOATS || all > INT32_MAX) return 0;
     if (shmt_ceil_div(spec->batch, spec->n_chunks) > TERMS_TO_EXAMPLES) return 0;
     return (uint32_t)shmt_max_u64(LEAST_TERMS, shmt_min_u64(MOST_OF_A_CHUNK, MOST_TERMS / spec->n_chunks));
 }
@@ -43,6 +53,7 @@ uint32_t shmt_flat_terms(const struct shmt_spec *spec) {
 /* A part of a table that is all regularised, or (a bias at its end) not at all. */
 struct part {
     uint64_t from, to; /* floats of the flat array */
+    uint32_t table;
     bool ruled;
 };
 
@@ -52,34 +63,69 @@ static struct part part_of(const struct shmt_spec *spec, const struct shmt_flat 
     const uint64_t start = flat->start[t], width = spec->table[t].width;
     const uint64_t cut = start + spec->l2_rows[t] * width, end = start + spec->table[t].rows * width;
     return (struct part){
-        .from = shmt_max_u64(from, ruled ? start : cut), .to = shmt_min_u64(to, ruled ? cut : end), .ruled = ruled};
+        .from = shmt_max_u64(from, ruled ? start : cut), .to = shmt_min_u64(to, ruled ? cut : end), .table = t, .ruled = ruled};
 }
 
-static struct shmt_update update_of(const struct part *part, const struct shmt_update *u) {
-    struct shmt_update update = *u;
-    if (!part->ruled) update.l1 = update.l2 = 0;
-    return update;
+/* The first table that ends behind `at`; blocks are many, and tables few. */
+static uint32_t table_at(const struct shmt_spec *spec, const struct shmt_flat *flat, uint64_t at) {
+    uint32_t t = 0;
+    while (t + 1 < spec->n_tables && flat->start[t + 1] <= at) t++;
+    return t;
+}
+
+/* The parts that lie within from .. to, one after the other: the first is number 2 * table_at(from). False: there is no further one. */
+static bool next_part(const struct shmt_spec *spec, const struct shmt_flat *flat, uint64_t from, uint64_t to, uint32_t *number,
+                      struct part *out) {
+    for (; *number < 2 * spec->n_tables && flat->start[*number / 2] < to; ++*number) {
+        *out = part_of(spec, flat, *number / 2, *number % 2 == 0, from, to);
+        if (out->from >= out->to) continue;
+        ++*number;
+        return true;
+    }
+    return false;
 }
 
 void shmt_flat_apply(const struct shmt_spec *spec, const struct shmt_flat *flat, float *weight, float *state, const float *grad,
                      uint64_t from, uint64_t to, const struct shmt_update *u) {
     const struct shmt_path *path = shmt_path_of(spec->cpu);
-    for (uint32_t i = 0; i < 2 * spec->n_tables; i++) {
-        const struct part part = part_of(spec, flat, i / 2, i % 2 == 0, from, to);
-        if (part.from >= part.to) continue;
-        const struct shmt_update update = update_of(&part, u);
-        path->apply(spec->rule.kind, weight + part.from, state ? state + part.from : NULL, flat->n,
-                    grad ? grad + (part.from - from) : NULL, part.to - part.from, &update);
+    uint32_t number = 2 * table_at(spec, flat, from);
+    struct part part;
+    while (next_part(spec, flat, from, to, &number, &part)) {
+        const uint32_t role = spec->tuning[part.table].role;
+        if (role == SHMTRAIN_FROZEN || (role == SHMTRAIN_STATISTIC && !grad)) continue;
+        const struct shmt_update update = shmt_spec_tune(spec, part.table, part.ruled, u);
+        const bool trained = role == SHMTRAIN_TRAINED;
+        path->apply(trained ? spec->rule.kind : SHMT_RULE_SGD, weight + part.from, trained && state ? state + part.from : NULL,
+                    flat->n, grad ? grad + (part.from - from) : NULL, part.to - part.from, &update);
+    }
+}
+
+void shmt_flat_squares(const struct shmt_spec *spec, const struct shmt_flat *flat, const float *weight, const float *state,
+                       const float *grad, uint64_t from, uint64_t to, const struct shmt_update *u, double *weights_out,
+                       double *steps_out) {
+    const uint64_t each = SHMT_LINE / sizeof(float);
+    const struct shmt_path *path = shmt_path_of(spec->cpu);
+    uint32_t number = 2 * table_at(spec, flat, from);
+    struct part part;
+    memset(weights_out, 0, (to - from) / each * sizeof *weights_out);
+    memset(steps_out, 0, (to - from) / each * sizeof *steps_out);
+    while (next_part(spec, flat, from, to, &number, &part)) {
+        const struct shmt_update update = shmt_spec_tune(spec, part.table, part.ruled, u);
+        const uint64_t at = part.from - from; /* at a line: such parts begin where their table does */
+        if (spec->tuning[part.table].role != SHMTRAIN_TRAINED || !part.ruled) continue;
+        path->squares(weight + part.from, state + part.from, flat->n, grad ? grad + at : NULL, part.to - part.from, &update,
+                      weights_out + at / each, steps_out + at / each);
     }
 }
 
 void shmt_flat_follow(const struct shmt_spec *spec, const struct shmt_flat *flat, float *weight, const float *state,
                       uint64_t plane, uint64_t from, uint64_t to, const struct shmt_update *u) {
-    for (uint32_t i = 0; i < 2 * spec->n_tables; i++) {
-        const struct part part = part_of(spec, flat, i / 2, i % 2 == 0, from, to);
-        if (part.from >= part.to) continue;
-        const struct shmt_update update = update_of(&part, u);
+    uint32_t number = 2 * table_at(spec, flat, from);
+    struct part part;
+    while (next_part(spec, flat, from, to, &number, &part)) {
+        const struct shmt_update update = shmt_spec_tune(spec, part.table, part.ruled, u);
         const uint64_t at = part.from - from;
+        if (spec->tuning[part.table].role != SHMTRAIN_TRAINED) continue;
         shmt_merge_follow(spec->rule.kind, weight + at, state + at, plane, part.to - part.from, &update);
     }
 }
@@ -88,12 +134,12 @@ void shmt_flat_begin(const struct shmt_spec *spec, const struct shmt_flat *flat,
                      uint64_t row, uint64_t n) {
     const uint64_t width = spec->table[t].width, from = flat->start[t] + row * width;
     struct shmt_update u;
-    if (!state) return;
+    if (!state || spec->tuning[t].role != SHMTRAIN_TRAINED) return;
     shmt_spec_update(spec, 0, 0, &u);
     for (int ruled = 0; ruled < 2; ruled++) {
         const struct part part = part_of(spec, flat, (uint32_t)t, ruled, from, from + n * width);
         if (part.from >= part.to) continue;
-        const struct shmt_update update = update_of(&part, &u);
+        const struct shmt_update update = shmt_spec_tune(spec, (uint32_t)t, ruled, &u);
         shmt_rule_begin(spec->rule.kind, &update, weight + part.from, state + part.from, flat->n, part.to - part.from);
     }
 }

@@ -1,7 +1,6 @@
 /* Calling the application's hooks from a session: see <shmtrain/hooks.h>. Whoever runs workers gives each session the hooks, or
  * NULL, which costs a branch for a step. */
-#ifndef SHMT_PS_HOOKS_H
-#define SHMT_PS_HOOKS_H
+#pragma once
 
 #include <shmtrain/hooks.h>
 
@@ -17,5 +16,3 @@ int shmt_hooks_before_step(shmtrain_session *s);
 int shmt_hooks_after_step(shmtrain_session *s, const struct shmtrain_fate *fate);
 int shmt_hooks_before_epoch(shmtrain_session *s); /* whenever it is about to ask for work: calls it once for each epoch */
 int shmt_hooks_after_epoch(shmtrain_session *s);
-
-#endif

@@ -1,14 +1,14 @@
 /* What a seat's time goes to: one of its counters at a time, or none. The session says when it works and when an epoch ends, a
  * backend when it waits; displays read the counters at any time, and so see what goes on at the moment, too.
  *
- * A counter that rests holds a sum of nanoseconds; one that grows holds that sum minus the (monotonic) time at which it began
- * to, which is negative, because nobody has counted longer than the machine runs. So one word says both, and is read whole. */
-#ifndef SHMT_PS_METER_H
-#define SHMT_PS_METER_H
+ * A counter at rest holds a sum of nanoseconds. A counter that grows holds that sum minus the (monotonic) time at which it began
+ * to grow: a negative number, because no sum is larger than the time since the machine's start. So one word, read whole, says
+ * both. */
+#pragma once
 
 #include <stdbool.h>
 
-#include "base/clock.h"
+#include "sync/host.h"
 #include "ps/backend_ops.h"
 
 static inline bool shmt_meter_grows(uint64_t word) { return word >> 63 != 0; }
@@ -31,8 +31,8 @@ static inline uint64_t shmt_meter_read(const _Atomic uint64_t *word, uint64_t no
     return shmt_meter_grows(x + now_ns) ? 0 : x + now_ns;
 }
 
-/* The owner has just sat down. Whoever died here before has left a counter growing. Of an earlier life of mine that was until
- * about now; of a guest nobody knows until when it should have. */
+/* The owner has just entered. A worker that died at this seat has left a counter growing. An earlier life of mine ended about
+ * now, so the counter is right until now. When a guest died is not known: its counter is set to 0. */
 static inline void shmt_meter_begin(struct shmt_seat *seat) {
     struct shmt_counters *c = seat->counters;
     _Atomic uint64_t *const words[] = {&c->wait_clock_ns, &c->wait_epoch_ns, &c->busy_ns,
@@ -42,5 +42,3 @@ static inline void shmt_meter_begin(struct shmt_seat *seat) {
         if (shmt_meter_grows(load_relaxed(words[i]))) /* relaxed, here and below: mine now */
             store_relaxed(words[i], seat->life > 0 ? load_relaxed(words[i]) + shmt_now_ns() : 0);
 }
-
-#endif

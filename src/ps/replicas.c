@@ -47,7 +47,7 @@ uint32_t shmt_replicas_summed(const struct shmt_spec *spec) {
 #define SLOWEST 16 /* turns */
 
 uint32_t shmt_replicas_merge_all_every(const struct shmt_spec *spec) {
-    const uint64_t every = spec->policy.merge_every, seats = spec->n_seats - spec->n_guests;
+    const uint64_t every = shmt_replicas_stretch(&spec->policy), seats = spec->n_seats - spec->n_guests;
     if (!shmt_policy_is_damped(&spec->policy) || spec->policy.staleness != SHMT_STALENESS_INF) return (uint32_t)every;
     /* One after the other: what somebody else's store says may be as large as it likes. */
     const uint64_t turns = spec->n_examples / shmt_max_u64(1, spec->item) / shmt_max_u64(1, every) / shmt_max_u64(1, seats);

@@ -1,10 +1,9 @@
-/* Replicas: how many copies of the parameters a run has, whose each is, and what it holds. Pure; called by backends, and every
- * worker finds the same. The master copy, which is what one reads, evaluates and saves, is none of them.
+/* Replicas: how many copies of the parameters a run has, which worker each belongs to, and what it holds. Pure; called by backends,
+ * and every worker computes the same. The master copy, which is read, evaluated and saved, is not one of them.
  *
  * replicas worker: one for each worker, guests included; the threads of a worker share theirs. replicas node: one for each NUMA
  * node that has seats, in the order of nodes. */
-#ifndef SHMT_PS_REPLICAS_H
-#define SHMT_PS_REPLICAS_H
+#pragma once
 
 #include "ps/flat.h"
 
@@ -31,14 +30,14 @@ static inline bool shmt_replicas_keep_base(const struct shmt_policy *policy) {
     return shmt_policy_has_replicas(policy) && !shmt_policy_merges_together(policy) && policy->merge != SHMT_MERGE_ELASTIC;
 }
 
-/* Clocks of a seat between two merges of all of its replica. A damped one is merged by lines, hot ones every merge_every
- * clocks; the rest may wait for 16 times as many, but for no more than all do in an epoch. */
+/* Clocks of a seat between two merges of all of its replica. A damped one is merged by lines, hot ones after each stretch; the
+ * rest may wait for 16 times as many, but for no more than all do in an epoch. */
 uint32_t shmt_replicas_merge_all_every(const struct shmt_spec *spec);
 
 /* Where replicas merge alone: whether seat `index` of the n that share a replica merges it when it has completed `clocks` of an
- * epoch. They take turns, so that the replica is merged about once while each of them completes merge_every clocks. */
+ * epoch. They take turns, so that the replica is merged about once while each of them completes a stretch. */
 static inline bool shmt_replicas_turn(const struct shmt_policy *policy, uint64_t clocks, uint32_t index, uint32_t n) {
-    return clocks > 0 && shmt_policy_merge_due(policy, clocks) && clocks / policy->merge_every % n == index;
+    return clocks > 0 && shmt_policy_merge_due(policy, clocks) && clocks / shmt_replicas_stretch(policy) % n == index;
 }
 
 /* What replicas hold of the flat array, numbered without gaps: its first `hot` floats, and `n - hot` from `tail` on. */
@@ -60,5 +59,3 @@ static inline uint64_t shmt_cover_of(const struct shmt_cover *cover, uint64_t pl
     if (place < cover->hot) return place;
     return place >= cover->tail && place - cover->tail < cover->n - cover->hot ? place - cover->tail + cover->hot : UINT64_MAX;
 }
-
-#endif

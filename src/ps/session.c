@@ -13,38 +13,39 @@
 #include "base/sized.h"
 #include "ps/meter.h"
 #include "ps/strata.h"
-#include "store/path.h"
+#include "update/path.h"
 
 #define RACE_PURPOSE 0x72616365 /* "race" */
 
-static const struct shmt_kernels *find_kernels(const struct shmt_spec *spec, bool values) {
+static const struct shmt_kernels *find_kernels(const struct shmt_spec *spec, const struct shmt_rule *rule, bool values) {
     const struct shmt_path *path = shmt_path_of(spec->cpu);
     if (shmt_policy_has_rounds(&spec->policy)) return path->of_rounds(values);
-    if (spec->count_lost) return shmt_kernels_that_count(spec->rule.kind, values, shmt_rule_regularises(&spec->rule));
-    return path->find(spec->policy.write, spec->rule.kind, values, shmt_rule_regularises(&spec->rule));
+    if (spec->count_lost) return shmt_kernels_that_count(rule->kind, values, shmt_rule_restrains(rule));
+    return path->find(spec->policy.write, rule->kind, values, shmt_rule_restrains(rule));
 }
 
 static void widen_race(struct shmtrain_session *s, uint32_t rank, uint32_t life) {
     s->race = (struct shmt_race){.window_ns = s->spec->race_ns,
                                  .share = s->spec->race_share,
                                  .seed = shmt_hash64(s->spec->order.seed, RACE_PURPOSE, rank, life),
-                                 .abort = s->ops->abort_word(s->store),
-                                 .stop = s->ops->stop_word(s->store)};
+                                 .abort = s->backend->store->abort_word(s->store),
+                                 .stop = s->backend->store->stop_word(s->store)};
 }
 
-int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend_ops *ops, struct shmt_store *store,
+int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend *backend, struct shmt_store *store,
                        const struct shmt_spec *spec, uint32_t rank, uint32_t life, struct shmt_error *e) {
     memset(s, 0, sizeof *s);
-    s->ops = ops;
+    s->backend = backend;
     s->store = store;
     s->spec = spec;
     s->epoch = spec->first_epoch;
-    s->with_values = find_kernels(spec, true);
-    s->all_ones = find_kernels(spec, false);
+    s->with_values = find_kernels(spec, &spec->rule, true);
+    s->all_ones = find_kernels(spec, &spec->rule, false);
+    s->of_statistics = find_kernels(spec, &(struct shmt_rule){.kind = SHMT_RULE_SGD}, true);
     if (!s->with_values || !s->all_ones)
         return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no kernel for %s with write %s", shmt_rule_name(spec->rule.kind),
                          shmt_write_name(spec->policy.write));
-    const int rc = ops->enter(store, rank, life, &s->seat, e);
+    const int rc = backend->seat->enter(store, rank, life, &s->seat, e);
     if (rc < 0) return rc;
     shmt_meter_begin(s->seat);
     if (spec->race_ns > 0) widen_race(s, rank, life);
@@ -55,7 +56,7 @@ int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend_ops
 void shmt_session_leave(struct shmtrain_session *s) {
     if (s->seat) shmt_meter_turn(s->seat, NULL);
     if (s->seat && s->seat->trace) shmt_trace_item_ends(s->seat->trace); /* of one that failed in the middle of it */
-    if (s->seat) s->ops->leave(s->seat);
+    if (s->seat) s->backend->seat->leave(s->seat);
     s->seat = NULL;
 }
 
@@ -78,10 +79,10 @@ static void add_loss(_Atomic uint64_t *bits, double loss) {
 
 /* What all do last while the parameters are quiet: their parts of a snapshot, if one is taken. As `turn`. */
 static int leave_rest(struct shmtrain_session *s) {
-    int rc = s->spec->pauses.allowed ? s->ops->copy(s->seat) : 0;
+    int rc = s->spec->pauses.allowed ? s->backend->seat->copy(s->seat) : 0;
     if (rc == 1 && s->copy) s->copy(s, s->copy_arg);
     const bool kept = rc == 1 && s->kept && s->seat->rank == 0;
-    if (rc >= 0) rc = s->ops->turn(s->seat);
+    if (rc >= 0) rc = s->backend->seat->turn(s->seat);
     s->seat->behind = false;
     if (rc >= 0 && kept) s->kept(s->kept_arg);
     return rc < 0 ? seat_failed(s, rc) : rc;
@@ -100,8 +101,8 @@ static int end_epoch(struct shmtrain_session *s) {
 /* Nobody has work: the epoch is over, or the run pauses. 1: there is more, 0: the run is over. */
 int shmt_session_end_leg(struct shmtrain_session *s) {
     if (s->seat->trace) shmt_trace_step(s->seat->trace, s->epoch, 0);
-    int rc = shmt_session_stage(s, SHMT_STAGE_END) == SHMT_TASK_NONE ? 0 : s->ops->meet(s->seat);
-    if (rc == 0 && s->spec->pauses.allowed) rc = s->ops->pause(s->seat);
+    int rc = shmt_session_stage(s, SHMT_STAGE_END) == SHMT_TASK_NONE ? 0 : s->backend->seat->meet(s->seat);
+    if (rc == 0 && s->spec->pauses.allowed) rc = s->backend->seat->pause(s->seat);
     if (rc < 0) return seat_failed(s, rc);
     if (rc == 0) return end_epoch(s);
     shmt_meter_turn(s->seat, &s->seat->counters->pause_ns);
@@ -115,6 +116,7 @@ static int begin_work(struct shmtrain_session *s, struct shmtrain_work *out, uin
     s->work.size = sizeof s->work;
     s->in_work = true;
     s->counted = NULL;
+    s->delay = 0;
     s->loss = 0;
     if (s->seat->trace) shmt_trace_item(s->seat->trace, &s->work, s->work.step - s->work.epoch * steps);
     if (s->slow) shmt_slow_begin(s->slow, &s->work);
@@ -139,7 +141,7 @@ int shmtrain_next_sized(shmtrain_session *s, struct shmtrain_work *out, uint64_t
         shmt_meter_turn(s->seat, &s->seat->counters->busy_ns);
         int rc = s->hooks && !s->seat->behind ? shmt_hooks_before_epoch(s) : 0;
         if (rc < 0) return rc;
-        rc = s->ops->claim(s->seat, &s->work);
+        rc = s->backend->seat->claim(s->seat, &s->work);
         if (rc < 0) return seat_failed(s, rc);
         if (rc == 1) return begin_work(s, out, out_bytes);
         rc = shmt_session_end_leg(s);
@@ -178,7 +180,7 @@ int shmtrain_clock_sized(shmtrain_session *s, struct shmtrain_fate *out, uint64_
     memset(s->table, 0, sizeof s->table);
     bump_relaxed(&s->seat->counters->examples, s->work.n);
     add_loss(&s->seat->counters->loss_bits, s->loss);
-    if ((rc = s->ops->publish(s->seat, &fate)) < 0) return seat_failed(s, rc);
+    if ((rc = s->backend->seat->publish(s->seat, &fate)) < 0) return seat_failed(s, rc);
     fate.size = sizeof fate;
     if (out) shmt_sized_give(out, out_bytes, &fate, sizeof fate);
     if (s->bell) count_step(s);
@@ -200,12 +202,12 @@ int shmtrain_report(shmtrain_session *s, double loss_sum) {
         return shmt_fail(&s->error, SHMTRAIN_E_USAGE,
                          "shmtrain_report was called without an item: call it before shmtrain_clock");
     s->loss = loss_sum;
-    s->ops->report(s->seat, loss_sum);
+    s->backend->seat->report(s->seat, loss_sum);
     return 0;
 }
 
 int shmt_session_admit(shmtrain_session *s) {
-    const int rc = s->ops->admit(s->seat);
+    const int rc = s->backend->guests->admit(s->seat);
     if (rc < 0) return seat_failed(s, rc);
     s->over = rc == 0;
     s->epoch = s->seat->first_epoch;
@@ -213,11 +215,11 @@ int shmt_session_admit(shmtrain_session *s) {
 }
 
 enum shmt_task shmt_session_stage(shmtrain_session *s, enum shmt_run_stage stage) {
-    return s->ops->stage ? s->ops->stage(s->seat, stage) : SHMT_TASK_ALL;
+    return s->backend->seat->stage ? s->backend->seat->stage(s->seat, stage) : SHMT_TASK_ALL;
 }
 
 int shmt_session_meet(shmtrain_session *s) {
-    const int rc = s->ops->meet(s->seat);
+    const int rc = s->backend->seat->meet(s->seat);
     return rc < 0 ? seat_failed(s, rc) : 0;
 }
 

@@ -1,8 +1,7 @@
 /* A session: one worker's handle, which turns the public calls into spans, kernels and backend entries.
  *
  * It is entered and left by whoever runs workers; the calls that worker code makes are declared in <shmtrain/session.h>. */
-#ifndef SHMT_PS_SESSION_H
-#define SHMT_PS_SESSION_H
+#pragma once
 
 #include <shmtrain/session.h>
 #include <stdbool.h>
@@ -10,8 +9,8 @@
 #include "ps/backend_ops.h"
 #include "ps/hooks.h"
 #include "ps/slow.h"
-#include "store/race.h"
-#include "store/kernels.h"
+#include "update/race.h"
+#include "update/kernels.h"
 
 /* Called in every worker when an epoch is over and all have met: parameters are quiet until it has returned in all of them. A
  * negative status ends the run. */
@@ -25,7 +24,7 @@ struct shmt_binding {
     struct shmt_span span;
 };
 
-/* Rings after every so many steps that a seat has done. In `sync` they are batches, of which the seat with the first chunk
+/* Rings after every N steps that a seat has done (`every`). In `sync` a step is a batch, which the seat with the first chunk
  * counts for all. Private to the seat. */
 struct shmt_bell {
     uint64_t every, done;
@@ -34,14 +33,16 @@ struct shmt_bell {
 };
 
 struct shmtrain_session {
-    const struct shmt_backend_ops *ops;
+    const struct shmt_backend *backend;
     struct shmt_store *store;
     struct shmt_seat *seat;
     const struct shmt_spec *spec;
     const struct shmt_kernels *with_values, *all_ones;
+    const struct shmt_kernels *of_statistics; /* for dense pushes: plain steps */
     struct shmt_binding table[SHMT_MAX_TABLES];
     struct shmtrain_work work;
     bool in_work;                       /* between next and clock */
+    float delay;                        /* staleness-aware: of this item's gradient, at least 1; 0: not pushed yet */
     bool over;                          /* next has returned 0 */
     const char *inside;                 /* the function that runs and must take no work: a hook, a model's; NULL: none does */
     bool in_step;                       /* it is a model's step, which may lend */
@@ -59,12 +60,13 @@ struct shmtrain_session {
     void *copy_arg;
     void (*kept)(void *arg); /* by the chief, when a snapshot is there to be read; NULL: nobody is told */
     void *kept_arg;
-    double loss; /* what was reported for the item in hand */
+    double loss;     /* what was reported for the item in hand */
+    void *workspace; /* the model's, of whoever has entered; NULL: none */
     struct shmt_error error;
 };
 
 /* `spec` must outlive the session. Error sentences of a failing call are found in s->error. */
-int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend_ops *ops, struct shmt_store *store,
+int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend *backend, struct shmt_store *store,
                        const struct shmt_spec *spec, uint32_t rank, uint32_t life, struct shmt_error *e);
 void shmt_session_leave(struct shmtrain_session *s);
 
@@ -74,22 +76,21 @@ int shmt_session_admit(struct shmtrain_session *s);
 /* I begin a stage that shmt_session_meet will end: what of it is left to do for this life. */
 enum shmt_task shmt_session_stage(struct shmtrain_session *s, enum shmt_run_stage stage);
 
-/* What a function of the application has returned, as the run may end with it: _STOPPED only where a session call has returned
- * it, or others would wait for ever for who leaves although nothing was stopped; _AGAIN never. `whose`: "a worker". */
+/* The status with which the run may end, from what a function of the application has returned. _STOPPED only if a session call
+ * has returned it: else the others would wait for ever for a worker that leaves although nothing was stopped. Never _AGAIN.
+ * `whose`: "a worker". */
 int shmt_session_judge(shmtrain_session *s, const char *whose, int rc);
 
-/* The same of a function that runs within the work of another one (`inside` names it, until now): 0, or the status of its failure,
- * also of one that it has not passed on. _USAGE where it has returned a positive number. */
+/* The same for a function that runs within the work of another one (`inside` has named it until now): 0, or the status of its
+ * failure, even if it has not passed that on. _USAGE: it has returned a positive number. */
 int shmt_session_take_result(shmtrain_session *s, const char *whose, int rc);
 
 /* Refuses `call` while a function runs that must take no work. */
 int shmt_session_check_inside(shmtrain_session *s, const char *call);
 
-/* Nobody has work any more: the epoch is over, or the run pauses. 1: there is more, 0: the run is over. shmtrain_next does it; others
- * only where they take no work by it. */
+/* Ends an epoch, or the part of one before a pause: no seat has work any more. 1: the run goes on, 0: it is over. shmtrain_next
+ * calls it; others only where they take no work by shmtrain_next. */
 int shmt_session_end_leg(struct shmtrain_session *s);
 
 /* All meet, outside the epoch's end too; may wait, and the wait does not count as one of training. */
 int shmt_session_meet(shmtrain_session *s);
-
-#endif

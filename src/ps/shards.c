@@ -1,8 +1,6 @@
 /* Planning shards: see shards.h. */
 #include "ps/shards.h"
 
-#include <string.h>
-
 static uint64_t parts_of(const struct shmt_spec *spec) { return shmt_max_u64(1, spec->placement.parts); }
 
 uint64_t shmt_shards_most(const struct shmt_spec *spec) { return spec->n_tables * parts_of(spec); }

@@ -4,8 +4,7 @@
  * A table is cut into `parts` shards of whole pages, as even as pages allow (TensorFlow's fixed_size_partitioner). Shards go
  * to the nodes round robin (replica_device_setter), or each to the node that has the fewest bytes so far
  * (GreedyLoadBalancingStrategy). */
-#ifndef SHMT_PS_SHARDS_H
-#define SHMT_PS_SHARDS_H
+#pragma once
 
 #include "ps/flat.h"
 
@@ -21,5 +20,3 @@ uint64_t shmt_shards_most(const struct shmt_spec *spec);
 /* In the order of the flat array, which they cover without gaps; returns how many. Tables of fewer pages than parts have fewer
  * shards. */
 uint64_t shmt_shards_plan(const struct shmt_spec *spec, const struct shmt_flat *flat, struct shmt_shard *out);
-
-#endif

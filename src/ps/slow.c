@@ -2,9 +2,8 @@
 #include "ps/slow.h"
 
 #include <math.h>
-#include <time.h>
 
-#include "base/clock.h"
+#include "sync/host.h"
 #include "base/random.h"
 #include "ps/meter.h"
 
@@ -57,8 +56,7 @@ static uint64_t sleep_off(struct shmt_slow *slow, uint64_t from_ns) {
     uint64_t now_ns = from_ns;
     while (now_ns < until_ns && !is_over(slow)) {
         const uint64_t wake_ns = until_ns - now_ns < SLICE_NS ? until_ns : now_ns + SLICE_NS;
-        const struct timespec wake = {.tv_sec = (time_t)(wake_ns / 1000000000), .tv_nsec = (long)(wake_ns % 1000000000)};
-        (void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, NULL); /* interrupted: look at once */
+        shmt_host->sleep_until(wake_ns);
         now_ns = shmt_now_ns();
     }
     /* A sleep of minutes behind a Ctrl-Z is no credit for minutes. */

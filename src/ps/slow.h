@@ -1,12 +1,11 @@
-/* Workers that are slowed down on purpose, to see what stragglers do to a run: by a factor, by so much for each work item,
- * or by chance. They wait for real: what their work has taken is made longer by sleeping, which takes no processor from
- * anybody. Work is what the seat's meter says (ps/meter.h): computing, pushing, folding and updating; not waiting, merging or
- * evaluating, and not what was slept here.
+/* Workers that are slowed down on purpose, to see what stragglers do to a run: by a factor, by a time for each work item,
+ * or by chance. They really wait: the worker sleeps after its work, which takes no processor from others. Work is what
+ * the seat's meter says (ps/meter.h): computing, pushing, folding and updating; not waiting, merging or evaluating, and not what
+ * was slept here.
  *
- * The plan is one for all, made before workers exist (api/slow.c); whoever enters a session gives it a struct shmt_slow of
- * its own (train/job.c), and the session pays the time before what it pushes counts: before dense pushes, and at the clock. */
-#ifndef SHMT_PS_SLOW_H
-#define SHMT_PS_SLOW_H
+ * The plan is one for all, made before workers exist (configuration/slow.c); the worker that enters a session gives it a struct
+ * shmt_slow of its own (train/job.c). The session sleeps before what it pushes counts: before dense pushes, and at the clock. */
+#pragma once
 
 #include <shmtrain/session.h>
 #include <stdbool.h>
@@ -54,8 +53,6 @@ struct shmt_slow {
  * this one. */
 void shmt_slow_begin(struct shmt_slow *slow, const struct shmtrain_work *work);
 
-/* Loses as much time as the work since the last call costs by the item's factor, and the item's time. May sleep; ends soon
- * when the abort or stop word is set. Less than what a sleep can measure is kept for later, so that it adds up. */
+/* Adds the time that the item's factor makes of the work since the last call, and the item's own time, and sleeps that long. Ends
+ * soon when the abort or stop word is set. Times too short for a sleep are kept and added to later ones. */
 void shmt_slow_pay(struct shmt_slow *slow);
-
-#endif

@@ -3,8 +3,7 @@
  *
  * They are taken in pauses: everybody ends what it is at, as at the end of an epoch, so that the parameters have exactly the
  * pieces that the ledger calls done. Nothing in them depends on the number of workers. */
-#ifndef SHMT_PS_SNAPSHOT_H
-#define SHMT_PS_SNAPSHOT_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ struct shmt_snapshot {
     const uint32_t *done; /* (n_pieces) of epoch at.epoch: examples; 0: not done */
     const double *loss;   /* (n_pieces) of those that are */
 };
-
-#endif

@@ -1,64 +1,83 @@
 /* Checks of a run: see spec.h. */
 #include "ps/spec.h"
 
-#include "store/merge.h"
+#include "update/merge.h"
 
 static int check_tables(const struct shmt_spec *spec, struct shmt_error *e) {
     uint64_t floats = 0;
-    if (spec->n_tables == 0)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "a store needs a table: call shmtrain_store_table before the run");
+    if (spec->n_tables == 0) return shmt_refuse(e, "a store needs a table: call shmtrain_store_table before the run");
     if (spec->n_tables > SHMT_MAX_TABLES)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "%u tables, at most %d are possible", spec->n_tables, SHMT_MAX_TABLES);
+        return shmt_refuse(e, "%u tables, at most %d are possible", spec->n_tables, SHMT_MAX_TABLES);
     for (uint32_t t = 0; t < spec->n_tables; t++) {
-        const int rc = shmt_table_check(&spec->table[t], e);
+        int rc = shmt_table_check(&spec->table[t], e);
+        if (rc == 0) rc = shmt_tuning_check(&spec->tuning[t], spec->table[t].name, e);
         if (rc < 0) return rc;
         if (!shmt_add_u64(floats, shmt_table_floats(&spec->table[t]), &floats) || floats > UINT64_MAX / 64)
-            return shmt_fail(e, SHMTRAIN_E_USAGE, "the tables are larger than any memory");
+            return shmt_refuse(e, "the tables are larger than any memory");
     }
     if (spec->row_places && spec->table[0].rows > UINT32_MAX)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "table \"%s\" has too many rows to give each a place", spec->table[0].name);
+        return shmt_refuse(e, "table \"%s\" has too many rows to give each a place", spec->table[0].name);
     return 0;
 }
 
 static int check_work(const struct shmt_spec *spec, struct shmt_error *e) {
-    if (spec->n_seats == 0 || spec->n_workers == 0) return shmt_fail(e, SHMTRAIN_E_USAGE, "a run needs at least one worker");
-    if (spec->n_seats > SHMT_MAX_SEATS)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "at most %d threads of workers in all", SHMT_MAX_SEATS);
-    if (spec->n_examples == 0)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "a run needs examples: call shmtrain_store_examples before it");
-    if (spec->n_examples > UINT32_MAX) return shmt_fail(e, SHMTRAIN_E_USAGE, "at most 4294967295 examples are possible");
-    if (spec->epochs == 0) return shmt_fail(e, SHMTRAIN_E_USAGE, "a run needs at least one epoch");
-    if (spec->batch == 0 || spec->item == 0) return shmt_fail(e, SHMTRAIN_E_USAGE, "a batch needs at least one example");
+    if (spec->n_seats == 0 || spec->n_workers == 0) return shmt_refuse(e, "a run needs at least one worker");
+    if (spec->n_seats > SHMT_MAX_SEATS) return shmt_refuse(e, "at most %d threads of workers in all", SHMT_MAX_SEATS);
+    if (spec->n_examples == 0) return shmt_refuse(e, "a run needs examples: call shmtrain_store_examples before it");
+    if (spec->n_examples > UINT32_MAX) return shmt_refuse(e, "at most 4294967295 examples are possible");
+    if (spec->epochs == 0) return shmt_refuse(e, "a run needs at least one epoch");
+    if (spec->batch == 0 || spec->item == 0) return shmt_refuse(e, "a batch needs at least one example");
     if (spec->n_guests >= spec->n_seats)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "a run with %u guests also needs a worker of its own", spec->n_guests);
+        return shmt_refuse(e, "a run with %u guests also needs a worker of its own", spec->n_guests);
     if (spec->n_seats - spec->n_guests < spec->n_workers)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "%u workers need a seat each, and there are %u", spec->n_workers,
-                         spec->n_seats - spec->n_guests);
+        return shmt_refuse(e, "%u workers need a seat each, and there are %u", spec->n_workers, spec->n_seats - spec->n_guests);
     if (spec->placement.n_nodes > SHMT_MAX_NODES)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "memory can be spread over at most %d NUMA nodes", SHMT_MAX_NODES);
+        return shmt_refuse(e, "memory can be spread over at most %d NUMA nodes", SHMT_MAX_NODES);
     if (spec->race_ns > 0 && (spec->policy.write != SHMT_WRITE_RACY || shmt_policy_has_replicas(&spec->policy)))
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "race-window widens the race of plain stores to one copy of the parameters: use --mode hogwild");
+        return shmt_refuse(e, "race-window widens the race of plain stores to one copy of the parameters: use --mode hogwild");
     if (spec->count_lost && spec->policy.write != SHMT_WRITE_RACY)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "write %s loses no updates: count-lost is for racy",
-                         shmt_write_name(spec->policy.write));
+        return shmt_refuse(e, "write %s loses no updates: count-lost is for racy", shmt_write_name(spec->policy.write));
     if (spec->count_lost && shmt_policy_has_replicas(&spec->policy))
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "count-lost counts the updates of one copy of the parameters: use --replicas one");
+        return shmt_refuse(e, "count-lost counts the updates of one copy of the parameters: use --replicas one");
     if (shmt_policy_is_damped(&spec->policy) && !spec->curvatures)
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "merge damped needs the curvature of the loss along each parameter, which only models of sparse rows "
-                         "know: use --merge mean or sum");
+        return shmt_refuse(e,
+                           "merge damped needs the curvature of the loss along each parameter, which only models of sparse "
+                           "rows know: use --merge mean or sum");
+    return 0;
+}
+
+/* Gradients whose delay could divide anything. */
+static int check_delays(const struct shmt_spec *spec, struct shmt_error *e) {
+    const struct shmt_policy *p = &spec->policy;
+    if (!spec->staleness_aware) return 0;
+    if (shmt_policy_is_batched(p))
+        return shmt_refuse(
+            e,
+            "staleness-aware divides the rate of a gradient by its delay, which is 0 where all wait for all: leave "
+            "it out, or use --mode hogwild or ssp, --staleness N, or --mode backup with --late fold");
+    if (p->quorum != SHMT_QUORUM_ALL && p->late == SHMT_LATE_DROP)
+        return shmt_refuse(
+            e,
+            "staleness-aware divides gradients by their delay, and late ones are the only ones that have one here: "
+            "use --late fold, or leave it out");
+    if (shmt_policy_has_replicas(p))
+        return shmt_refuse(e,
+                           "staleness-aware divides the rate of a gradient by its delay, but with copies of the parameters it "
+                           "changes the copy that it was computed on: use --replicas one, or leave it out");
+    if (shmt_policy_is_live(p) && spec->rule.kind == SHMT_RULE_FTRL)
+        return shmt_refuse(e,
+                           "ftrl computes each parameter's rate from its gradients, and staleness-aware cannot divide it: use "
+                           "another optimizer");
     return 0;
 }
 
 /* Where it begins, and when it rests. */
 static int check_place(const struct shmt_spec *spec, struct shmt_error *e) {
     if (spec->first_epoch >= spec->epochs || (spec->first_step > 0 && spec->first_step >= shmt_spec_steps(spec)))
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "a run of %u epochs cannot start after epoch %u, step %llu", spec->epochs,
-                         spec->first_epoch, (unsigned long long)spec->first_step);
+        return shmt_refuse(e, "a run of %u epochs cannot start after epoch %u, step %llu", spec->epochs, spec->first_epoch,
+                           (unsigned long long)spec->first_step);
     if (!spec->pauses.allowed && (spec->pauses.steps > 0 || spec->pauses.epochs > 0))
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "a run that never pauses cannot take snapshots");
+        return shmt_refuse(e, "a run that never pauses cannot take snapshots");
     return 0;
 }
 
@@ -67,16 +86,14 @@ static int check_hot(const struct shmt_spec *spec, struct shmt_error *e) {
     const uint64_t unit = shmt_spec_hot_unit(spec);
     if (spec->hot_floats == 0) return 0;
     if (!shmt_policy_is_damped(&spec->policy) || spec->policy.write == SHMT_WRITE_LOCKED)
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "replicas can hold a part of the parameters only with merge damped and write racy or atomic");
+        return shmt_refuse(e, "replicas can hold a part of the parameters only with merge damped and write racy or atomic");
     if (spec->n_tables != 1 || spec->table[0].width != 1)
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "replicas can hold a part of the parameters only if these are one table of width 1");
+        return shmt_refuse(e, "replicas can hold a part of the parameters only if these are one table of width 1");
     if (spec->hot_floats % unit != 0 || spec->hot_floats >= (spec->table[0].rows - 1) / unit * unit)
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "replicas cannot hold %u of %llu parameters: the number must be a multiple of %llu, and at least that "
-                         "many must remain shared",
-                         spec->hot_floats, (unsigned long long)spec->table[0].rows, (unsigned long long)unit);
+        return shmt_refuse(e,
+                           "replicas cannot hold %u of %llu parameters: the number must be a multiple of %llu, and at least "
+                           "that many must remain shared",
+                           spec->hot_floats, (unsigned long long)spec->table[0].rows, (unsigned long long)unit);
     return 0;
 }
 
@@ -84,8 +101,9 @@ int shmt_spec_check(const struct shmt_spec *spec, struct shmt_error *e) {
     int rc = shmt_policy_check(&spec->policy, spec->n_workers, e);
     if (rc == 0) rc = check_work(spec, e);
     if (rc == 0) rc = check_place(spec, e);
-    if (rc == 0) rc = shmt_rule_check(&spec->rule, spec->policy.write, e);
+    if (rc == 0) rc = shmt_rule_check_policy(&spec->rule, &spec->policy, e);
     if (rc == 0) rc = shmt_merge_check(&spec->rule, &spec->policy, e);
+    if (rc == 0) rc = check_delays(spec, e);
     if (rc == 0) rc = check_tables(spec, e);
     if (rc == 0) rc = check_hot(spec, e);
     return rc;

@@ -1,21 +1,22 @@
 /* What a run is: all that a backend needs to know to make a store, and what follows from it by pure arithmetic.
  *
  * Made by `api` from the options and the data, constant from then on, and the same in every process. */
-#ifndef SHMT_PS_SPEC_H
-#define SHMT_PS_SPEC_H
+#pragma once
 
+#include <shmtrain/table.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/checked.h"
 #include "consistency/policy.h"
 #include "data/order.h"
-#include "store/rate.h"
-#include "store/rule.h"
-#include "store/table.h"
+#include "update/rate.h"
+#include "update/rule.h"
+#include "update/table.h"
 
-#define SHMT_MAX_TABLES 8
+#define SHMT_MAX_TABLES 64
 #define SHMT_MAX_SEATS  4096 /* far beyond any machine; the ledger's owner words have 16 bits for a seat */
+#define SHMT_MAX_EPOCHS 1000000
 #define SHMT_NO_LIMIT   UINT64_MAX
 
 #define SHMT_MAX_NODES 64 /* NUMA nodes that memory is spread over; of more, the first ones are used */
@@ -63,27 +64,29 @@ struct shmt_spec {
     uint32_t first_epoch;  /* where the run begins: so many epochs are over, ... */
     uint64_t first_step;   /* ... and so many steps of this one: the first ones in `sync`, else any (`resume`) */
     uint64_t steps_before; /* of earlier runs, whose state this one goes on with: they count for adam's corrections */
-    uint64_t race_ns;  /* racy, counted: so long a worker waits between loading parameters and storing them; 0: not at all */
-    double race_share; /* ... in this share of the pushes of up to four parameters, 0 to 1 */
-    bool count_lost;   /* racy: each float counts its updates, in the word that they are stored in (counted_priv.h) */
-    bool fits;         /* an exact fit, which takes no work: epochs end whole, and each has a snapshot, if there is room */
-    bool may_die;      /* processes at the seats: when one dies, others take over what it had in hand, so that is kept */
-    bool may_lack;     /* ... or go on without it (but for the chief), from the next epoch on as if it had never been */
-    bool skips;        /* live modes: ... but a piece that it was at, which counts as done, with no examples */
-    bool unmeasured;   /* delays and waits for whom are not measured */
-    bool l2_shares;    /* room for one l2 share per row (live modes; see span.h) */
-    bool curvatures;   /* room for the curvature of the mean loss along each row of table 0 (merge damped) */
-    bool row_places;   /* the rows of table 0 are in another order than its features; room for the place of each */
+    uint64_t race_ns;     /* racy, counted: so long a worker waits between loading parameters and storing them; 0: not at all */
+    double race_share;    /* ... in this share of the pushes of up to four parameters, 0 to 1 */
+    bool count_lost;      /* racy: each float counts its updates, in the word that they are stored in (counted_priv.h) */
+    bool fits;            /* an exact fit, which takes no work: epochs end whole, and each has a snapshot, if there is room */
+    bool may_die;         /* processes at the seats: when one dies, others take over what it had in hand, so that is kept */
+    bool may_lack;        /* ... or go on without it (but for the chief), from the next epoch on as if it had never been */
+    bool skips;           /* live modes: ... but a piece that it was at, which counts as done, with no examples */
+    bool unmeasured;      /* delays and waits for whom are not measured */
+    bool l2_shares;       /* room for one l2 share per row (live modes; see span.h) */
+    bool curvatures;      /* room for the curvature of the mean loss along each row of table 0 (merge damped) */
+    bool row_places;      /* the rows of table 0 are in another order than its features; room for the place of each */
+    bool staleness_aware; /* a gradient counts less by its delay: by its rate, or in rounds by its share of the sum */
     uint32_t trace_events; /* of each seat, kept for a trace; 0: none */
     uint32_t hot_floats;   /* replicas: they hold the first so many floats of the table, in units (shmt_spec_hot_unit), and the
                               unit with its last one; all others have one copy, the master's. 0: replicas hold everything */
     uint32_t n_tables;
     struct shmt_table_spec table[SHMT_MAX_TABLES];
     uint64_t l2_rows[SHMT_MAX_TABLES]; /* rows below this are regularised: all, or all but a bias row at the end */
-    uint32_t spin_ns;                  /* how long waiters spin before they sleep, ... */
-    uint32_t spin_seats;               /* ... as long as no more seats than that take part: it would be others' processors */
-    uint64_t board_bytes;              /* shared memory for whoever drives the run (evaluation) */
-    uint64_t head_bytes;               /* likewise, for whoever gives the store a name: what those who join need to know */
+    struct shmt_tuning tuning[SHMT_MAX_TABLES];
+    uint32_t spin_ns;     /* how long waiters spin before they sleep, ... */
+    uint32_t spin_seats;  /* ... as long as no more seats than that take part: it would be others' processors */
+    uint64_t board_bytes; /* shared memory for whoever drives the run (evaluation) */
+    uint64_t head_bytes;  /* likewise, for whoever gives the store a name: what those who join need to know */
     struct shmt_placement placement;
 };
 
@@ -140,6 +143,28 @@ static inline void shmt_spec_update_of(const struct shmt_spec *spec, uint32_t ep
     shmt_update_make(&spec->rule, rate, spec->steps_before + updates, out);
 }
 
+/* What is particular of table t in an update that is u otherwise; `ruled`: of its rows below l2_rows. */
+static inline struct shmt_update shmt_spec_tune(const struct shmt_spec *spec, uint32_t t, bool ruled,
+                                                const struct shmt_update *u) {
+    const struct shmt_tuning *tuning = &spec->tuning[t];
+    const bool trained = tuning->role == SHMTRAIN_TRAINED;
+    struct shmt_update out = *u;
+    if (!ruled || !trained) shmt_update_unrule(&out);
+    if (!trained) {
+        out.rate = tuning->rate;
+        out.clip = 0;
+    }
+    if (trained) out.scale *= u->clip_factor;
+    if (trained && ruled && u->trust) out.rate *= u->trust[t];
+    if (trained && tuning->rate > 0) out.rate *= tuning->rate;
+    if (trained && tuning->decay > 0) {
+        out.l1 *= tuning->decay;
+        out.l2 *= tuning->decay;
+        out.weight_decay *= tuning->decay;
+    }
+    return out;
+}
+
 /* Whether step `step` of epoch `epoch` lies within max_steps. */
 static inline bool shmt_spec_has_step(const struct shmt_spec *spec, uint32_t epoch, uint64_t step) {
     const uint64_t steps = shmt_spec_steps(spec);
@@ -154,5 +179,3 @@ static inline uint64_t shmt_spec_hot_unit(const struct shmt_spec *spec) {
 
 /* Checks everything that a caller could have got wrong; one sentence. */
 int shmt_spec_check(const struct shmt_spec *spec, struct shmt_error *e);
-
-#endif

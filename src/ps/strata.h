@@ -6,8 +6,7 @@
  * for each chunk of the batch, from the configuration alone, so that the bits do not depend on the machine: chunk c of every
  * batch takes its examples from stratum c. (It also takes every batch from all over the data, which helps where the data is
  * sorted.) Without shuffling, place i is example i in all modes, and strata say nothing. */
-#ifndef SHMT_PS_STRATA_H
-#define SHMT_PS_STRATA_H
+#pragma once
 
 #include "ps/spec.h"
 
@@ -29,5 +28,3 @@ uint32_t shmt_strata_region(const struct shmt_spec *spec, uint32_t seat);
 
 /* The examples at the places first .. first + n - 1 of epoch `epoch`, into example_out (n); as shmt_order_fill. */
 void shmt_strata_order(const struct shmt_spec *spec, uint32_t epoch, uint64_t first, uint64_t n, uint32_t *example_out);
-
-#endif

@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "ps/backend_ops.h"
+#include "sync/host.h"
 
 static struct shmt_event *events_of(const struct shmt_ring *ring) { return (struct shmt_event *)(ring + 1); }
 

@@ -4,21 +4,19 @@
  * A seat does one thing at a time, so its events follow one another and never overlap: every function here ends what went on
  * and begins something else. Sessions say when they pull, compute and push; the meter (ps/meter.h) says when a seat waits,
  * evaluates or merges, so these events add up to the counters; engines say when they aggregate and update. A seat whose
- * `trace` is NULL is not traced; whoever would tell something tests that pointer first, and that is all that tracing costs
+ * `trace` is NULL is not traced; each function tests that pointer first, and that is all that tracing costs
  * then.
  *
  * Within an item pulls, computing and pushes take turns, in some models thousands of times. A few turns are kept as they
  * were; of more, the item shows three events one after another, each as long as all of its kind together, and `parts` says
  * how many these were. */
-#ifndef SHMT_PS_TRACE_H
-#define SHMT_PS_TRACE_H
+#pragma once
 
 #include <shmtrain/session.h>
 #include <stdalign.h>
 #include <stdbool.h>
 
 #include "base/atomic.h"
-#include "base/clock.h"
 #include "base/line.h"
 
 struct shmt_seat;
@@ -115,5 +113,3 @@ static inline void shmt_trace_to(struct shmt_trace *trace, enum shmt_event_kind 
  * so. Nothing in the ring is believed: who wrote it may have died in the middle, or be a stranger. */
 uint32_t shmt_ring_read(const struct shmt_ring *ring, uint32_t room, uint64_t now_ns, struct shmt_event *out,
                         uint64_t *lost_out, bool *open_out);
-
-#endif

@@ -91,6 +91,13 @@ static void say_fit(char *out, size_t bytes, const struct shmtrain_report *r) {
     shmt_add_item(out, bytes, is_aggregate(r), "all workers meet after each pass over the data");
 }
 
+static void add_reason(char *out, size_t bytes, const char *of, const char *words) {
+    if (!words || words[0] == '\0') return;
+    shmt_add(out, bytes, "%*s%s: ", SHMT_HEAD_COLUMNS, "", of);
+    shmt_add_words(out, bytes, words);
+    shmt_add(out, bytes, "\n");
+}
+
 void shmt_add_consistency(char *out, size_t bytes, const struct shmtrain_report *r) {
     add_axes(out, bytes, r);
     shmt_add(out, bytes, "%*s", SHMT_HEAD_COLUMNS, "");
@@ -101,16 +108,8 @@ void shmt_add_consistency(char *out, size_t bytes, const struct shmtrain_report 
     else
         say_live(out, bytes, r);
     shmt_add(out, bytes, "\n");
-    if (r->mode_reason && r->mode_reason[0] != '\0') {
-        shmt_add(out, bytes, "%*sauto: ", SHMT_HEAD_COLUMNS, "");
-        shmt_add_words(out, bytes, r->mode_reason);
-        shmt_add(out, bytes, "\n");
-    }
-    if (r->copies_reason && r->copies_reason[0] != '\0') {
-        shmt_add(out, bytes, "%*scopies: ", SHMT_HEAD_COLUMNS, "");
-        shmt_add_words(out, bytes, r->copies_reason);
-        shmt_add(out, bytes, "\n");
-    }
+    add_reason(out, bytes, "auto", r->mode_reason);
+    add_reason(out, bytes, "copies", r->copies_reason);
     if (r->slow && r->slow[0] != '\0') shmt_add(out, bytes, "slowed down %.68s\n", r->slow);
     if (r->race_seconds > 0)
         shmt_add(out, bytes, "race window %g us between load and store, in %g %% of pushes\n", 1e6 * r->race_seconds,

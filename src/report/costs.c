@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "report/words_priv.h"
 
@@ -47,16 +46,10 @@ static void add_waiting(char *out, size_t bytes, const struct shmtrain_report *r
     shmt_add(out, bytes, "\n");
 }
 
-static void add_late(char *out, size_t bytes, const struct shmtrain_report *r) {
-    const double all = (double)r->examples;
-    if (r->dropped > 0) {
-        add_share(out, bytes, "dropped", (double)r->dropped / fmax(all, (double)r->dropped));
-        shmt_add(out, bytes, "the examples came too late\n");
-    }
-    if (r->folded > 0) {
-        add_share(out, bytes, "folded", (double)r->folded / fmax(all, (double)r->folded));
-        shmt_add(out, bytes, "the examples came too late and went into a later update\n");
-    }
+static void add_late(char *out, size_t bytes, const char *what, uint64_t late, uint64_t examples, const char *then) {
+    if (late == 0) return;
+    add_share(out, bytes, what, (double)late / fmax((double)examples, (double)late));
+    shmt_add(out, bytes, "the examples came too late%s\n", then);
 }
 
 static void add_merging(char *out, size_t bytes, const struct shmtrain_report *r) {
@@ -71,7 +64,8 @@ void shmt_add_costs(char *out, size_t bytes, const struct shmtrain_report *r) {
     add_delay(out, bytes, r);
     add_waiting(out, bytes, r);
     add_merging(out, bytes, r);
-    add_late(out, bytes, r);
+    add_late(out, bytes, "dropped", r->dropped, r->examples, "");
+    add_late(out, bytes, "folded", r->folded, r->examples, " and went into a later update");
 }
 
 /* ---- the workers ---- */

@@ -5,12 +5,9 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/plain.h"
-#include "base/sized.h"
-#include "report/json_priv.h"
+#include "report/fields.h"
 #include "report/words_priv.h"
 
 #define MOST_LABELS 6   /* more are told as a range */
@@ -65,6 +62,9 @@ static void add_sizes(FILE *f, const struct shmtrain_data_info *d) {
                 d->last_id, whole(d->occurring, b));
     else
         fprintf(f, "features    none\n");
+    if (d->channels > 0)
+        fprintf(f, "shape       %" PRIu32 " channel%s of %" PRIu32 " x %" PRIu32 "\n", d->channels, d->channels == 1 ? "" : "s",
+                d->height, d->width);
     fprintf(f, "nonzeros    %s: %s to %s per example, ", whole(d->nonzeros, a), whole(d->row_least, b), whole(d->row_most, c));
     fprintf(f, "median %s, mean %.4g\n", whole(d->row_median, a), (double)d->nonzeros / (double)d->examples);
 }
@@ -182,13 +182,9 @@ static void add_notices(FILE *f, const struct shmtrain_data_info *d) {
     if (*head) fprintf(f, "%-12snothing: no duplicates, empty examples or rare features\n", head);
 }
 
-static char *text_of(const char *name, const struct shmtrain_data_info *d) {
-    SHMT_PLAIN_NUMBERS;
-    char *text = NULL;
-    size_t bytes;
+static void put_lines(FILE *f, const char *name, const void *info) {
+    const struct shmtrain_data_info *d = info;
     const size_t length = strlen(name);
-    FILE *f = open_memstream(&text, &bytes);
-    if (!f) return NULL;
     fprintf(f, "data        %s%s\n", length > 68 ? "..." : "", length > 68 ? name + length - 65 : name);
     add_sizes(f, d);
     add_columns(f, d);
@@ -197,15 +193,12 @@ static char *text_of(const char *name, const struct shmtrain_data_info *d) {
     if (!isnan(d->best_loss)) fprintf(f, "best loss   %.5f, of the model that made the data\n", d->best_loss);
     add_frequencies(f, d);
     add_notices(f, d);
-    const int failed = ferror(f);
-    if (fclose(f) == 0 && !failed) return text;
-    free(text);
-    return NULL;
 }
 
 /* ---- JSON ---- */
 
-static json_t *labels_of(const struct shmtrain_data_info *d) {
+static json_t *labels_of(const void *info) {
+    const struct shmtrain_data_info *d = info;
     json_t *list = json_array();
     if (d->n_labels > SHMTRAIN_MAX_CLASSES) return list;
     for (uint32_t i = 0; i < d->n_labels; i++)
@@ -214,7 +207,8 @@ static json_t *labels_of(const struct shmtrain_data_info *d) {
     return list;
 }
 
-static json_t *octaves_of(const struct shmtrain_data_info *d) {
+static json_t *octaves_of(const void *info) {
+    const struct shmtrain_data_info *d = info;
     json_t *list = json_array();
     uint32_t last = 0;
     for (uint32_t k = 0; k < SHMTRAIN_INFO_OCTAVES; k++) last = d->octave[k] > 0 ? k : last;
@@ -224,7 +218,8 @@ static json_t *octaves_of(const struct shmtrain_data_info *d) {
     return list;
 }
 
-static json_t *tops_of(const struct shmtrain_data_info *d) {
+static json_t *tops_of(const void *info) {
+    const struct shmtrain_data_info *d = info;
     json_t *list = json_array();
     for (uint32_t i = 0; i < SHMTRAIN_INFO_TOPS; i++)
         json_array_append_new(list, json_pack("{s:I,s:f}", "features", (json_int_t)TOPS[i], "share", d->top_share[i]));
@@ -232,7 +227,8 @@ static json_t *tops_of(const struct shmtrain_data_info *d) {
 }
 
 /* A mark has no id that says anything: it has that of its column, as mark_of. */
-static json_t *most_frequent_of(const struct shmtrain_data_info *d) {
+static json_t *most_frequent_of(const void *info) {
+    const struct shmtrain_data_info *d = info;
     json_t *list = json_array();
     for (uint32_t i = 0; i < SHMTRAIN_INFO_MOST_FOUND && d->top_examples[i] > 0; i++) {
         const uint64_t of = marked_by(d, d->top_id[i]);
@@ -243,28 +239,8 @@ static json_t *most_frequent_of(const struct shmtrain_data_info *d) {
     return list;
 }
 
-/* The first or last id, unless it is of our own making: a mark, or the hash of a category's value. */
-static json_t *end_of(const struct shmtrain_data_info *d, uint64_t id) {
-    const bool is_ours = d->n_columns > 0 && id >= SHMTRAIN_ID_MARK;
-    return d->features > 0 && !is_ours ? shmt_json_id(id) : json_null();
-}
-
-static void put_whole(json_t *o, const char *key, uint64_t n) { json_object_set_new(o, key, shmt_json_whole(n)); }
-static void put_number(json_t *o, const char *key, double x) { json_object_set_new(o, key, shmt_json_number(x)); }
-
-static void put_features(json_t *o, const struct shmtrain_data_info *d) {
-    json_object_set_new(o, "first_id", end_of(d, d->first_id));
-    json_object_set_new(o, "last_id", end_of(d, d->last_id));
-    put_whole(o, "features_occurring", d->occurring);
-    put_whole(o, "features_once", d->once);
-    put_whole(o, "features_constant", d->constant);
-    put_number(o, "features_scale", d->scale);
-    json_object_set_new(o, "most_frequent", most_frequent_of(d));
-    json_object_set_new(o, "top_features", tops_of(d));
-    json_object_set_new(o, "features_by_examples", octaves_of(d));
-}
-
-static json_t *columns_of(const struct shmtrain_data_info *d) {
+static json_t *columns_of(const void *info) {
+    const struct shmtrain_data_info *d = info;
     json_t *list = json_array();
     for (uint32_t i = 0; i < d->n_columns && i < SHMTRAIN_INFO_COLUMNS; i++) {
         const struct shmtrain_column *c = &d->column[i];
@@ -278,44 +254,45 @@ static json_t *columns_of(const struct shmtrain_data_info *d) {
     return list;
 }
 
-static char *json_of(const char *name, const struct shmtrain_data_info *d) {
-    SHMT_PLAIN_NUMBERS;
-    json_t *o = json_object();
-    json_object_set_new(o, "data", shmt_json_text(name));
-    put_whole(o, "examples", d->examples);
-    put_whole(o, "skipped_lines", d->skipped);
-    put_whole(o, "features", d->features);
-    put_whole(o, "nonzeros", d->nonzeros);
-    put_whole(o, "nonzeros_least", d->row_least);
-    put_whole(o, "nonzeros_median", d->row_median);
-    put_whole(o, "nonzeros_most", d->row_most);
-    put_whole(o, "empty_examples", d->empty);
-    put_whole(o, "duplicates", d->duplicates);
-    json_object_set_new(o, "labels", labels_of(d));
-    put_number(o, "label_least", d->label_low);
-    put_number(o, "label_most", d->label_high);
-    put_number(o, "label_mean", d->label_mean);
-    json_object_set_new(o, "all_ones", json_boolean(d->all_ones));
-    put_number(o, "value_least", d->value_low);
-    put_number(o, "value_most", d->value_high);
-    put_number(o, "value_mean", d->value_mean);
-    put_number(o, "mean_square", d->mean_square);
-    put_number(o, "best_loss", d->best_loss);
-    put_features(o, d);
-    if (d->n_columns > 0) json_object_set_new(o, "columns", columns_of(d));
-    return shmt_json_line(o);
+/* The first or last id, unless it is of our own making: a mark, or the hash of a category's value. */
+static json_t *end_of(const struct shmtrain_data_info *d, uint64_t id) {
+    const bool is_ours = d->n_columns > 0 && id >= SHMTRAIN_ID_MARK;
+    return d->features > 0 && !is_ours ? shmt_json_id(id) : json_null();
 }
 
+static json_t *first_of(const void *info) { return end_of(info, ((const struct shmtrain_data_info *)info)->first_id); }
+static json_t *last_of(const void *info) { return end_of(info, ((const struct shmtrain_data_info *)info)->last_id); }
+static json_t *shape_of(const void *info) {
+    const struct shmtrain_data_info *d = info;
+    if (d->channels == 0) return json_null();
+    return json_pack("{s:I,s:I,s:I}", "channels", (json_int_t)d->channels, "height", (json_int_t)d->height, "width",
+                     (json_int_t)d->width);
+}
+
+static bool is_table(const void *info) { return ((const struct shmtrain_data_info *)info)->n_columns > 0; }
+
+/* clang-format off */
+static const struct shmt_field COLUMNS[] = {MADE(NULL, "columns", columns_of), {0}};
+
+static const struct shmt_field DATA_INFO[] = {
+    FIELD(data_info, examples), KEYED(data_info, "skipped_lines", skipped), FIELD(data_info, features), FIELD(data_info, nonzeros),
+    KEYED(data_info, "nonzeros_least", row_least), KEYED(data_info, "nonzeros_median", row_median),
+    KEYED(data_info, "nonzeros_most", row_most), KEYED(data_info, "empty_examples", empty), FIELD(data_info, duplicates),
+    MADE(NULL, "labels", labels_of), KEYED(data_info, "label_least", label_low), KEYED(data_info, "label_most", label_high),
+    FIELD(data_info, label_mean), FLAG(data_info, all_ones), KEYED(data_info, "value_least", value_low),
+    KEYED(data_info, "value_most", value_high), FIELD(data_info, value_mean), FIELD(data_info, mean_square),
+    FIELD(data_info, best_loss), MADE(NULL, "first_id", first_of), MADE(NULL, "last_id", last_of),
+    KEYED(data_info, "features_occurring", occurring), KEYED(data_info, "features_once", once),
+    KEYED(data_info, "features_constant", constant), KEYED(data_info, "features_scale", scale),
+    MADE(NULL, "most_frequent", most_frequent_of), MADE(NULL, "top_features", tops_of),
+    MADE(NULL, "features_by_examples", octaves_of), MADE(NULL, "shape", shape_of), GROUP(is_table, COLUMNS),
+    {0}};
+/* clang-format on */
+
 char *shmtrain_data_info_text(const char *name, const struct shmtrain_data_info *info) {
-    struct shmtrain_data_info *room = malloc(sizeof *room);
-    char *text = room ? text_of(name, shmt_sized_whole(info, room, sizeof *room)) : NULL;
-    free(room);
-    return text;
+    return shmt_text_by(put_lines, name, info, sizeof *info);
 }
 
 char *shmtrain_data_info_json(const char *name, const struct shmtrain_data_info *info) {
-    struct shmtrain_data_info *room = malloc(sizeof *room);
-    char *json = room ? json_of(name, shmt_sized_whole(info, room, sizeof *room)) : NULL;
-    free(room);
-    return json;
+    return shmt_named_line("data", name, DATA_INFO, info, sizeof *info);
 }

@@ -1,10 +1,9 @@
 /* Findings about the machine, as lines of at most 80 columns and as one JSON object. */
 #include <shmtrain/doctor.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "report/json_priv.h"
+#include "report/fields.h"
 #include "report/words_priv.h"
 
 static const char *const VERDICT[] = {[SHMTRAIN_FINE] = "OK", [SHMTRAIN_SLOWS] = "slow", [SHMTRAIN_STOPS] = "stops"};
@@ -42,11 +41,9 @@ static void put_sum(FILE *out, const struct shmtrain_checkup *c) {
         fprintf(out, "\nNothing stops a run, and nothing slows it.\n");
 }
 
-char *shmtrain_checkup_text(const struct shmtrain_checkup *checkup) {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
-    if (!out) return NULL;
+static void put_lines(FILE *out, const char *name, const void *what) {
+    const struct shmtrain_checkup *checkup = what;
+    (void)name;
     for (uint32_t i = 0; i < checkup->n; i++) {
         const struct shmtrain_finding *f = &checkup->finding[i];
         fprintf(out, "%-5s %-*.15s ", VERDICT[f->verdict], SEEN - INDENT - 1, f->subject);
@@ -56,25 +53,20 @@ char *shmtrain_checkup_text(const struct shmtrain_checkup *checkup) {
         put_words(out, f->remedy, INDENT);
     }
     put_sum(out, checkup);
-    const int failed = ferror(out);
-    if (fclose(out) == 0 && !failed) return text;
-    free(text);
-    return NULL;
 }
 
-char *shmtrain_checkup_json(const struct shmtrain_checkup *checkup) {
-    json_t *o = json_object(), *list = json_array();
-    for (uint32_t i = 0; i < checkup->n; i++) {
-        const struct shmtrain_finding *f = &checkup->finding[i];
-        json_t *one = json_object();
-        json_object_set_new(one, "verdict", json_string(VERDICT[f->verdict]));
-        json_object_set_new(one, "subject", shmt_json_text(f->subject));
-        json_object_set_new(one, "seen", shmt_json_text(f->seen));
-        json_object_set_new(one, "remedy", f->remedy[0] ? shmt_json_text(f->remedy) : json_null());
-        json_array_append_new(list, one);
-    }
-    json_object_set_new(o, "stops", shmt_json_whole(checkup->n_stops));
-    json_object_set_new(o, "slow", shmt_json_whole(checkup->n_slow));
-    json_object_set_new(o, "findings", list);
-    return shmt_json_line(o);
-}
+char *shmtrain_checkup_text(const struct shmtrain_checkup *checkup) { return shmt_text_by(put_lines, NULL, checkup, 0); }
+
+static const char *verdict_word(uint32_t verdict) { return VERDICT[verdict]; }
+
+/* clang-format off */
+static const struct shmt_field FINDING[] = {
+    WORD(finding, verdict, verdict_word), FIELD(finding, subject), FIELD(finding, seen), SOME(finding, remedy),
+    {0}};
+
+static const struct shmt_field CHECKUP[] = {
+    KEYED(checkup, "stops", n_stops), KEYED(checkup, "slow", n_slow), ARRAY(checkup, "findings", finding, n, FINDING),
+    {0}};
+/* clang-format on */
+
+char *shmtrain_checkup_json(const struct shmtrain_checkup *checkup) { return shmt_fields_line(CHECKUP, checkup); }

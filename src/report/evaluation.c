@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/plain.h"
-#include "report/json_priv.h"
+#include "report/fields.h"
 #include "report/words_priv.h"
 
 #define NAME_COLUMNS   11 /* of what a line is about */
@@ -121,12 +120,10 @@ static void add_calibration(FILE *f, const struct shmtrain_evaluation *e) {
     }
 }
 
-char *shmtrain_evaluation_text(const struct shmtrain_evaluation *e) {
-    SHMT_PLAIN_NUMBERS;
-    char *text = NULL, count[16];
-    size_t bytes;
-    FILE *f = open_memstream(&text, &bytes);
-    if (!f) return NULL;
+static void put_lines(FILE *f, const char *name, const void *evaluation) {
+    const struct shmtrain_evaluation *e = evaluation;
+    char count[16];
+    (void)name;
     fprintf(f, "model       %.40s, %s examples\n", e->model, count_text(e->examples, count));
     if (strlen(e->loss_name) <= NAME_COLUMNS)
         fprintf(f, "%-*s %.5f\n", NAME_COLUMNS, e->loss_name, e->loss);
@@ -141,11 +138,9 @@ char *shmtrain_evaluation_text(const struct shmtrain_evaluation *e) {
         add_mistakes(f, e);
     else if (e->n_classes > 0)
         add_matrix(f, e);
-    const int failed = ferror(f);
-    if (fclose(f) == 0 && !failed) return text;
-    free(text);
-    return NULL;
 }
+
+char *shmtrain_evaluation_text(const struct shmtrain_evaluation *e) { return shmt_text_by(put_lines, NULL, e, 0); }
 
 /* ---- JSON ---- */
 
@@ -159,13 +154,15 @@ static json_t *label_of(float label) {
     return label == floorf(label) && fabsf(label) < 1e15f ? json_integer((json_int_t)label) : json_real(strtod(text, NULL));
 }
 
-static json_t *classes_of(const struct shmtrain_evaluation *e) {
+static json_t *classes_of(const void *evaluation) {
+    const struct shmtrain_evaluation *e = evaluation;
     json_t *list = json_array();
     for (uint32_t c = 0; c < e->n_classes; c++) json_array_append_new(list, label_of(e->classes[c]));
     return list;
 }
 
-static json_t *confusion_of(const struct shmtrain_evaluation *e) {
+static json_t *confusion_of(const void *evaluation) {
+    const struct shmtrain_evaluation *e = evaluation;
     json_t *rows = json_array();
     for (uint32_t r = 0; r < e->n_classes; r++) {
         json_t *row = json_array();
@@ -176,55 +173,52 @@ static json_t *confusion_of(const struct shmtrain_evaluation *e) {
     return rows;
 }
 
-static json_t *class_scores_of(const struct shmtrain_evaluation *e) {
+/* clang-format off */
+static const struct shmt_field CLASS[] = {
+    FIELD(class_score, examples), FIELD(class_score, predicted), FIELD(class_score, precision), FIELD(class_score, recall),
+    FIELD(class_score, f1),
+    {0}};
+
+static const struct shmt_field BIN[] = {
+    FIELD(calibration_bin, examples), FIELD(calibration_bin, predicted), FIELD(calibration_bin, observed),
+    {0}};
+/* clang-format on */
+
+static json_t *class_scores_of(const void *evaluation) {
+    const struct shmtrain_evaluation *e = evaluation;
     json_t *list = json_array();
     for (uint32_t c = 0; c < e->n_classes; c++) {
-        const struct shmtrain_class_score *of = &e->class_score[c];
-        json_t *o = json_object();
-        json_object_set_new(o, "label", label_of(e->classes[c]));
-        json_object_set_new(o, "examples", shmt_json_whole(of->examples));
-        json_object_set_new(o, "predicted", shmt_json_whole(of->predicted));
-        json_object_set_new(o, "precision", shmt_json_number(of->precision));
-        json_object_set_new(o, "recall", shmt_json_number(of->recall));
-        json_object_set_new(o, "f1", shmt_json_number(of->f1));
+        json_t *o = json_pack("{s:o}", "label", label_of(e->classes[c]));
+        shmt_fields_add(o, CLASS, &e->class_score[c]);
         json_array_append_new(list, o);
     }
     return list;
 }
 
-static json_t *calibration_of(const struct shmtrain_evaluation *e) {
+static json_t *calibration_of(const void *evaluation) {
+    const struct shmtrain_evaluation *e = evaluation;
     json_t *list = json_array();
     for (int b = 0; b < SHMTRAIN_CALIBRATION_BINS; b++) {
-        json_t *o = json_object();
-        json_object_set_new(o, "from", shmt_json_number(b / 10.));
-        json_object_set_new(o, "to", shmt_json_number((b + 1) / 10.));
-        json_object_set_new(o, "examples", shmt_json_whole(e->bin[b].examples));
-        json_object_set_new(o, "predicted", shmt_json_number(e->bin[b].predicted));
-        json_object_set_new(o, "observed", shmt_json_number(e->bin[b].observed));
+        json_t *o = json_pack("{s:f,s:f}", "from", b / 10., "to", (b + 1) / 10.);
+        shmt_fields_add(o, BIN, &e->bin[b]);
         json_array_append_new(list, o);
     }
     return list;
 }
 
-char *shmtrain_evaluation_json(const struct shmtrain_evaluation *e) {
-    SHMT_PLAIN_NUMBERS;
-    json_t *o = json_object();
-    json_object_set_new(o, "model", json_string(e->model));
-    json_object_set_new(o, "examples", json_integer((json_int_t)e->examples));
-    json_object_set_new(o, "skipped_lines", json_integer((json_int_t)e->skipped));
-    json_object_set_new(o, "loss_name", json_string(e->loss_name));
-    json_object_set_new(o, "loss", shmt_json_number(e->loss));
-    json_object_set_new(o, "accuracy", shmt_json_number(e->accuracy));
-    json_object_set_new(o, "auc", shmt_json_number(e->auc));
-    json_object_set_new(o, "root_mean_square_error", shmt_json_number(e->root_mean_square_error));
-    json_object_set_new(o, "classes", e->n_classes > 0 ? classes_of(e) : json_null());
-    json_object_set_new(o, "confusion", e->n_classes > 0 ? confusion_of(e) : json_null());
-    json_object_set_new(o, "precision", shmt_json_number(e->precision));
-    json_object_set_new(o, "recall", shmt_json_number(e->recall));
-    json_object_set_new(o, "f1", shmt_json_number(e->f1));
-    json_object_set_new(o, "per_class", e->n_classes > 0 ? class_scores_of(e) : json_null());
-    json_object_set_new(o, "brier", shmt_json_number(e->brier));
-    json_object_set_new(o, "calibration_error", shmt_json_number(e->calibration_error));
-    json_object_set_new(o, "calibration", e->bin ? calibration_of(e) : json_null());
-    return shmt_json_line(o);
-}
+static bool has_classes(const void *evaluation) { return ((const struct shmtrain_evaluation *)evaluation)->n_classes > 0; }
+static bool has_bins(const void *evaluation) { return ((const struct shmtrain_evaluation *)evaluation)->bin; }
+
+/* clang-format off */
+static const struct shmt_field EVALUATION[] = {
+    FIELD(evaluation, model), FIELD(evaluation, examples), KEYED(evaluation, "skipped_lines", skipped),
+    FIELD(evaluation, loss_name), FIELD(evaluation, loss), FIELD(evaluation, accuracy), FIELD(evaluation, auc),
+    FIELD(evaluation, root_mean_square_error),
+    MADE(has_classes, "classes", classes_of), MADE(has_classes, "confusion", confusion_of),
+    FIELD(evaluation, precision), FIELD(evaluation, recall), FIELD(evaluation, f1),
+    MADE(has_classes, "per_class", class_scores_of),
+    FIELD(evaluation, brier), FIELD(evaluation, calibration_error), MADE(has_bins, "calibration", calibration_of),
+    {0}};
+/* clang-format on */
+
+char *shmtrain_evaluation_json(const struct shmtrain_evaluation *e) { return shmt_fields_line(EVALUATION, e); }

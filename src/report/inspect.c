@@ -5,11 +5,9 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/plain.h"
-#include "base/sized.h"
+#include "report/fields.h"
 #include "report/json_priv.h"
 #include "report/words_priv.h"
 
@@ -34,7 +32,7 @@ static void add_model(FILE *f, const struct shmtrain_file_info *d) {
         fprintf(f, "ids %" PRIu64 " to %" PRIu64, d->first_feature, d->first_feature + d->features - 1);
     else
         fprintf(f, "ids: %s", d->feature_ids);
-    fprintf(f, "; %s bias\n", d->bias ? "a" : "no");
+    fprintf(f, "%s\n", d->n_layers > 0 ? "" : d->bias ? "; a bias" : "; no bias");
     if (d->n_classes == 0) return;
     fprintf(f, "classes     %" PRIu32 ": ", d->n_classes);
     if (d->n_classes > MOST_CLASSES)
@@ -123,13 +121,10 @@ static void add_tensors(FILE *f, const struct shmtrain_file_info *d) {
     for (uint32_t i = 0; i < d->n_tensors && i < SHMTRAIN_FILE_TENSORS; i++) add_tensor(f, &d->tensor[i]);
 }
 
-static char *text_of(const char *name, const struct shmtrain_file_info *d) {
-    SHMT_PLAIN_NUMBERS;
-    char *text = NULL, a[16];
-    size_t bytes;
+static void put_lines(FILE *f, const char *name, const void *info) {
+    const struct shmtrain_file_info *d = info;
+    char a[16];
     const size_t length = strlen(name);
-    FILE *f = open_memstream(&text, &bytes);
-    if (!f) return NULL;
     fprintf(f, "file        %s%s\n", length > 68 ? "..." : "", length > 68 ? name + length - 65 : name);
     fprintf(f, "kind        %s, %s bytes\n", KINDS[d->kind], shmt_grouped_number((double)d->bytes, a));
     add_model(f, d);
@@ -137,110 +132,68 @@ static char *text_of(const char *name, const struct shmtrain_file_info *d) {
         add_position(f, &d->checkpoint);
         add_run(f, &d->checkpoint);
     }
+    shmt_put_layers(f, d->layer, d->n_layers < SHMTRAIN_MODEL_LAYERS ? d->n_layers : SHMTRAIN_MODEL_LAYERS);
     add_tensors(f, d);
-    const int failed = ferror(f);
-    if (fclose(f) == 0 && !failed) return text;
-    free(text);
-    return NULL;
 }
 
 /* ---- JSON ---- */
 
-static json_t *text_or_null(const char *text) { return text[0] ? shmt_json_text(text) : json_null(); }
-
-static json_t *tensor_object(const struct shmtrain_tensor_info *t) {
-    json_t *o = json_object();
-    json_object_set_new(o, "name", shmt_json_text(t->name));
-    json_object_set_new(o, "table", json_boolean(t->is_table));
-    json_object_set_new(o, "dtype", json_string(t->dtype));
-    json_object_set_new(
-        o, "shape",
-        t->width == 1 ? json_pack("[I]", (json_int_t)t->rows) : json_pack("[I,I]", (json_int_t)t->rows, (json_int_t)t->width));
-    json_object_set_new(o, "bytes", shmt_json_whole(t->bytes));
-    json_object_set_new(o, "min", shmt_json_number(t->least));
-    json_object_set_new(o, "max", shmt_json_number(t->most));
-    json_object_set_new(o, "mean", shmt_json_number(t->mean));
-    json_object_set_new(o, "nonzero", shmt_json_number(t->nonzero));
-    json_object_set_new(o, "not_finite", shmt_json_whole(t->not_finite));
-    return o;
+static json_t *shape_of(const void *tensor) {
+    const struct shmtrain_tensor_info *t = tensor;
+    const json_int_t rows = (json_int_t)t->rows, width = (json_int_t)t->width;
+    return width == 1 ? json_pack("[I]", rows) : json_pack("[I,I]", rows, width);
 }
 
-static void add_counts(json_t *o, const struct shmtrain_checkpoint_info *c) {
-    const struct {
-        const char *key;
-        uint64_t n;
-    } counts[] = {{"epoch", c->epoch},
-                  {"epochs", c->epochs},
-                  {"step", c->step},
-                  {"steps", c->steps},
-                  {"workers", c->workers},
-                  {"batch", c->batch},
-                  {"chunks", c->chunks},
-                  {"item", c->item},
-                  {"seed", c->seed},
-                  {"examples", c->examples},
-                  {"features", c->features},
-                  {"nonzeros", c->nonzeros},
-                  {"trained_examples", c->trained_examples},
-                  {"clocks", c->n_clocks},
-                  {"clock_min", c->clock_least},
-                  {"clock_max", c->clock_most}};
-    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
-        json_object_set_new(o, counts[i].key, shmt_json_whole(counts[i].n));
+static json_t *classes_of(const void *info) {
+    const struct shmtrain_file_info *d = info;
+    json_t *list = json_array();
+    for (uint32_t i = 0; i < d->n_classes; i++) json_array_append_new(list, shmt_json_number((double)d->classes[i]));
+    return list;
 }
 
-static json_t *run_object(const struct shmtrain_checkpoint_info *c) {
-    json_t *o = json_object();
-    add_counts(o, c);
-    json_object_set_new(o, "shuffle", json_boolean(c->shuffle));
-    json_object_set_new(o, "ended_by", text_or_null(c->ended_by));
-    json_object_set_new(o, "mode", shmt_json_text(c->mode));
-    json_object_set_new(o, "write", json_string(c->write));
-    json_object_set_new(o, "replicas", json_string(c->replicas));
-    json_object_set_new(o, "optimizer", json_string(c->optimizer));
-    json_object_set_new(o, "schedule", json_string(c->schedule));
-    json_object_set_new(o, "rate", shmt_json_number(c->rate));
-    json_object_set_new(o, "l1", shmt_json_number(c->l1));
-    json_object_set_new(o, "l2", shmt_json_number(c->l2));
-    json_object_set_new(o, "tolerance", shmt_json_number(c->is_fit ? c->tolerance : NAN));
-    json_object_set_new(o, "objective", shmt_json_number(c->is_fit ? c->objective : NAN));
-    json_object_set_new(o, "gap", shmt_json_number(c->is_fit ? c->gap : NAN));
-    json_object_set_new(o, "seconds", shmt_json_number(c->seconds));
-    json_object_set_new(o, "train_loss", shmt_json_number(c->train_loss));
-    json_object_set_new(o, "valid_loss", shmt_json_number(c->valid_loss));
-    return o;
-}
+static bool is_fit(const void *checkpoint) { return ((const struct shmtrain_checkpoint_info *)checkpoint)->is_fit; }
+static bool has_model(const void *info) { return ((const struct shmtrain_file_info *)info)->model[0] != '\0'; }
 
-static char *json_of(const char *name, const struct shmtrain_file_info *d) {
-    static const char *const WORDS[] = {"model", "checkpoint", "liblinear"};
-    json_t *o = json_object(), *classes = json_array(), *tensors = json_array();
-    for (uint32_t i = 0; i < d->n_classes; i++) json_array_append_new(classes, shmt_json_number((double)d->classes[i]));
-    for (uint32_t i = 0; i < d->n_tensors; i++) json_array_append_new(tensors, tensor_object(&d->tensor[i]));
-    json_object_set_new(o, "file", shmt_json_text(name));
-    json_object_set_new(o, "kind", json_string(WORDS[d->kind]));
-    json_object_set_new(o, "bytes", shmt_json_whole(d->bytes));
-    json_object_set_new(o, "model", text_or_null(d->model));
-    json_object_set_new(o, "task", text_or_null(d->task));
-    json_object_set_new(o, "features", d->model[0] ? shmt_json_whole(d->features) : json_null());
-    json_object_set_new(o, "feature_ids", text_or_null(d->feature_ids));
-    json_object_set_new(o, "first_feature", d->model[0] ? shmt_json_whole(d->first_feature) : json_null());
-    json_object_set_new(o, "bias", d->model[0] ? json_boolean(d->bias) : json_null());
-    json_object_set_new(o, "classes", classes);
-    json_object_set_new(o, "checkpoint", d->kind == SHMTRAIN_FILE_CHECKPOINT ? run_object(&d->checkpoint) : json_null());
-    json_object_set_new(o, "tensors", tensors);
-    return shmt_json_line(o);
+/* Those of layers are the layers' own. */
+static bool may_have_bias(const void *info) {
+    return has_model(info) && ((const struct shmtrain_file_info *)info)->n_layers == 0;
 }
+static bool is_checkpoint(const void *info) {
+    return ((const struct shmtrain_file_info *)info)->kind == SHMTRAIN_FILE_CHECKPOINT;
+}
+static const char *kind_word(uint32_t kind) { return kind == SHMTRAIN_FILE_LIBLINEAR ? "liblinear" : KINDS[kind]; }
+
+/* clang-format off */
+static const struct shmt_field TENSOR[] = {
+    FIELD(tensor_info, name), KEYED_AS(SHMT_FLAG32, tensor_info, "table", is_table), FIELD(tensor_info, dtype),
+    MADE(NULL, "shape", shape_of), FIELD(tensor_info, bytes), KEYED(tensor_info, "min", least), KEYED(tensor_info, "max", most),
+    FIELD(tensor_info, mean), FIELD(tensor_info, nonzero), FIELD(tensor_info, not_finite),
+    {0}};
+
+#define OF_RUN(member) FIELD(checkpoint_info, member)
+static const struct shmt_field CHECKPOINT[] = {
+    OF_RUN(epoch), OF_RUN(epochs), OF_RUN(step), OF_RUN(steps), OF_RUN(workers), OF_RUN(batch), OF_RUN(chunks), OF_RUN(item),
+    OF_RUN(seed), OF_RUN(examples), OF_RUN(features), OF_RUN(nonzeros), OF_RUN(trained_examples),
+    KEYED(checkpoint_info, "clocks", n_clocks), KEYED(checkpoint_info, "clock_min", clock_least),
+    KEYED(checkpoint_info, "clock_max", clock_most), FLAG(checkpoint_info, shuffle), SOME(checkpoint_info, ended_by),
+    OF_RUN(mode), OF_RUN(write), OF_RUN(replicas), OF_RUN(optimizer), OF_RUN(schedule), OF_RUN(rate), OF_RUN(l1), OF_RUN(l2),
+    WHEN(is_fit, checkpoint_info, tolerance), WHEN(is_fit, checkpoint_info, objective), WHEN(is_fit, checkpoint_info, gap),
+    OF_RUN(seconds), OF_RUN(train_loss), OF_RUN(valid_loss),
+    {0}};
+
+static const struct shmt_field FILE_INFO[] = {
+    WORD(file_info, kind, kind_word), FIELD(file_info, bytes), SOME(file_info, model), SOME(file_info, task),
+    WHEN(has_model, file_info, features), SOME(file_info, feature_ids), WHEN(has_model, file_info, first_feature),
+    {SHMT_ROW(file_info, "bias", bias, SHMT_FLAG32), .when = may_have_bias}, MADE(NULL, "classes", classes_of),
+    OBJECT(is_checkpoint, "checkpoint", offsetof(struct shmtrain_file_info, checkpoint), CHECKPOINT),
+    ARRAY(file_info, "layers", layer, n_layers, SHMT_LAYER), ARRAY(file_info, "tensors", tensor, n_tensors, TENSOR),
+    {0}};
+/* clang-format on */
 
 char *shmtrain_file_info_text(const char *name, const struct shmtrain_file_info *info) {
-    struct shmtrain_file_info *room = malloc(sizeof *room);
-    char *text = room ? text_of(name, shmt_sized_whole(info, room, sizeof *room)) : NULL;
-    free(room);
-    return text;
+    return shmt_text_by(put_lines, name, info, sizeof *info);
 }
 
 char *shmtrain_file_info_json(const char *name, const struct shmtrain_file_info *info) {
-    struct shmtrain_file_info *room = malloc(sizeof *room);
-    char *json = room ? json_of(name, shmt_sized_whole(info, room, sizeof *room)) : NULL;
-    free(room);
-    return json;
+    return shmt_named_line("file", name, FILE_INFO, info, sizeof *info);
 }

@@ -1,155 +1,117 @@
-/* A report as one JSON object. Fields that nobody computed are null; names are those of <shmtrain/report.h>. What it says of
- * the costs is in costs_json.c; lines about a run that goes on, of the same parts, are in metrics_json.c. */
+/* A report as one JSON object: tables of its fields, with names as in <shmtrain/report.h>. Lines about a run that goes on are made
+ * of the same tables, in metrics_json.c. */
 #include <shmtrain/report.h>
 
-#include <math.h>
-#include <stdio.h>
-
-#include "base/plain.h"
 #include "report/json_priv.h"
 #include "report/words_priv.h"
 
-static json_t *dataset_of(const char *name, uint64_t examples, uint64_t features, uint64_t nonzeros, uint64_t skipped) {
-    if (name[0] == '\0') return json_null();
-    json_t *o = json_object();
-    json_object_set_new(o, "name", shmt_json_text(name));
-    json_object_set_new(o, "examples", shmt_json_whole(examples));
-    json_object_set_new(o, "features", shmt_json_whole(features));
-    json_object_set_new(o, "nonzeros", shmt_json_whole(nonzeros));
-    json_object_set_new(o, "skipped_lines", shmt_json_whole(skipped));
-    return o;
+/* ---- what a struct says of some of its fields ---- */
+
+/* Only epochs of fits have an objective. */
+static bool has_objective(const void *epoch) { return ((const struct shmtrain_epoch *)epoch)->objective > 0; }
+static json_t *gap_of(const void *epoch) { return shmt_json_number(shmtrain_epoch_gap(epoch)); }
+
+/* The numbers of a run in which nothing was measured mean nothing, whatever they are. */
+static bool is_measured(const void *delay) { return ((const struct shmtrain_delay *)delay)->samples > 0; }
+static json_t *updates_word(const void *delay) {
+    (void)delay;
+    return json_string("updates");
 }
 
-void shmt_json_add_epoch(json_t *o, const struct shmtrain_epoch *epoch) {
-    json_object_set_new(o, "epoch", shmt_json_whole(epoch->epoch));
-    json_object_set_new(o, "partial", json_boolean(epoch->partial));
-    json_object_set_new(o, "examples", shmt_json_whole(epoch->examples));
-    json_object_set_new(o, "seconds", shmt_json_number(epoch->seconds));
-    json_object_set_new(o, "train_loss", shmt_json_number(epoch->train_loss));
-    if (epoch->objective > 0) { /* only fits have one */
-        json_object_set_new(o, "objective", shmt_json_number(epoch->objective));
-        json_object_set_new(o, "bound", shmt_json_number(epoch->bound));
-        json_object_set_new(o, "gap", shmt_json_number(shmtrain_epoch_gap(epoch)));
-    }
-    json_object_set_new(o, "valid_loss", shmt_json_number(epoch->valid_loss));
-    json_object_set_new(o, "valid_accuracy", shmt_json_number(epoch->valid_accuracy));
-    json_object_set_new(o, "valid_auc", shmt_json_number(epoch->valid_auc));
+static bool is_racy(const void *report) { return ((const struct shmtrain_report *)report)->race_seconds > 0; }
+static bool has_data(const void *report) { return ((const struct shmtrain_report *)report)->dataset.name[0] != '\0'; }
+static bool has_valid(const void *report) { return ((const struct shmtrain_report *)report)->valid.name[0] != '\0'; }
+static bool has_choice(const void *report) {
+    return ((const struct shmtrain_report *)report)->choice_examples > 0 && !shmt_choice_is_cut(report);
+}
+static json_t *worker_or_null(const void *worker) {
+    const uint32_t i = *(const uint32_t *)worker;
+    return i == UINT32_MAX ? json_null() : json_integer(i);
 }
 
-static json_t *epochs_of(const struct shmtrain_report *r) {
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < r->n_epochs; i++) {
-        json_t *o = json_object();
-        shmt_json_add_epoch(o, &r->epoch[i]);
-        json_array_append_new(list, o);
-    }
-    return list;
-}
+/* ---- tables ---- */
 
-/* Words that a run need not have. */
-static json_t *word_or_null(const char *word) { return word && word[0] != '\0' ? shmt_json_text(word) : json_null(); }
+/* clang-format off */
+static const struct shmt_field PROOF[] = {FIELD(epoch, objective), FIELD(epoch, bound), MADE(NULL, "gap", gap_of), {0}};
+
+const struct shmt_field SHMT_EPOCH[] = {
+    FIELD(epoch, epoch), FLAG(epoch, partial), FIELD(epoch, examples), FIELD(epoch, seconds), FIELD(epoch, train_loss),
+    GROUP(has_objective, PROOF),
+    FIELD(epoch, valid_loss), FIELD(epoch, valid_accuracy), FIELD(epoch, valid_auc),
+    {0}};
 
 /* The point of the consistency space. */
-static void add_policy(json_t *o, const struct shmtrain_report *r) {
-    json_object_set_new(o, "mode", json_string(r->mode));
-    json_object_set_new(o, "mode_reason", word_or_null(r->mode_reason));
-    json_object_set_new(o, "write", json_string(r->write));
-    json_object_set_new(o, "staleness", r->staleness == UINT64_MAX ? json_string("inf") : shmt_json_whole(r->staleness));
-    json_object_set_new(o, "quorum", shmt_json_whole(r->quorum));
-    json_object_set_new(o, "late", word_or_null(r->late));
-    json_object_set_new(o, "replicas", json_string(r->replicas));
-    json_object_set_new(o, "n_replicas", shmt_json_whole(r->n_replicas));
-    json_object_set_new(o, "hot_rows", shmt_json_whole(r->hot_rows));
-    json_object_set_new(o, "merge", word_or_null(r->merge));
-    json_object_set_new(o, "merge_every", shmt_json_whole(r->merge_every));
-    json_object_set_new(o, "merge_all_every", shmt_json_whole(r->merge_all_every));
-    json_object_set_new(o, "copies_reason", word_or_null(r->copies_reason));
-    json_object_set_new(o, "slow", word_or_null(r->slow));
-    json_object_set_new(o, "race_seconds", shmt_json_number(r->race_seconds > 0 ? r->race_seconds : NAN));
-    json_object_set_new(o, "race_share", shmt_json_number(r->race_seconds > 0 ? r->race_share : NAN));
-}
+static const struct shmt_field POLICY[] = {
+    FIELD(report, mode), SOME(report, mode_reason), FIELD(report, write), AS(SHMT_OPEN64, report, staleness),
+    FIELD(report, quorum), SOME(report, late), FIELD(report, replicas), FIELD(report, n_replicas), FIELD(report, hot_rows),
+    SOME(report, merge), FIELD(report, merge_every), FIELD(report, merge_all_every), SOME(report, copies_reason),
+    SOME(report, slow), SOME(report, race_seconds), WHEN(is_racy, report, race_share),
+    {0}};
 
 /* How L2 was chosen. */
-static json_t *choice_of(const struct shmtrain_report *r) {
-    if (r->choice_examples == 0 || shmt_choice_is_cut(r)) return json_null();
-    json_t *o = json_object();
-    json_object_set_new(o, "examples", shmt_json_whole(r->choice_examples));
-    json_object_set_new(o, "parts", shmt_json_whole(r->choice_parts));
-    json_object_set_new(o, "held", shmt_json_whole(r->choice_held));
-    json_object_set_new(o, "fits", shmt_json_whole(r->choice_fits));
-    json_object_set_new(o, "loss", shmt_json_number(r->choice_loss));
-    return o;
-}
+static const struct shmt_field CHOICE[] = {
+    KEYED(report, "examples", choice_examples), KEYED(report, "parts", choice_parts), KEYED(report, "held", choice_held),
+    KEYED(report, "fits", choice_fits), KEYED(report, "loss", choice_loss),
+    {0}};
 
-void shmt_json_add_choices(json_t *o, const struct shmtrain_report *r) {
-    add_policy(o, r);
-    json_object_set_new(o, "backend", json_string(r->backend));
-    json_object_set_new(o, "workers", shmt_json_whole(r->workers));
-    json_object_set_new(o, "threads", shmt_json_whole(r->threads));
-    json_object_set_new(o, "cores", r->cores > 0 ? shmt_json_whole(r->cores) : json_null());
-    json_object_set_new(o, "model", shmt_json_text(r->model));
-    json_object_set_new(o, "columns", word_or_null(r->columns));
-    json_object_set_new(o, "optimizer", json_string(r->optimizer));
-    json_object_set_new(o, "rate", shmt_json_number(r->rate));
-    json_object_set_new(o, "schedule", json_string(r->schedule));
-    json_object_set_new(o, "l1", shmt_json_number(r->l1));
-    json_object_set_new(o, "l2", shmt_json_number(r->l2));
-    json_object_set_new(o, "tolerance", shmt_json_number(r->tolerance > 0 ? r->tolerance : NAN));
-    json_object_set_new(o, "scaled", json_boolean(r->scaled));
-    json_object_set_new(o, "choice", choice_of(r));
-    json_object_set_new(o, "batch", shmt_json_whole(r->batch));
-    json_object_set_new(o, "item", shmt_json_whole(r->item));
-    json_object_set_new(o, "seed", shmt_json_whole(r->seed));
-    json_object_set_new(o, "guests", shmt_json_whole(r->guests));
-    json_object_set_new(o, "numa", word_or_null(r->numa));
-    json_object_set_new(o, "numa_nodes", shmt_json_whole(r->numa_nodes));
-    json_object_set_new(o, "page_bytes", shmt_json_whole(r->page_bytes));
-    json_object_set_new(o, "cpu", word_or_null(r->cpu));
-    json_object_set_new(o, "blas", word_or_null(r->blas));
-    json_object_set_new(
-        o, "dataset",
-        dataset_of(r->dataset.name, r->dataset.examples, r->dataset.features, r->dataset.nonzeros, r->dataset.skipped));
-    json_object_set_new(o, "valid",
-                        dataset_of(r->valid.name, r->valid.examples, r->valid.features, r->valid.nonzeros, r->valid.skipped));
-}
+/* Of the report's `dataset`; its `valid` is of the same type. */
+static const struct shmt_field DATASET[] = {
+    KEYED(report, "name", dataset.name), KEYED(report, "examples", dataset.examples), KEYED(report, "features", dataset.features),
+    KEYED(report, "nonzeros", dataset.nonzeros), KEYED(report, "skipped_lines", dataset.skipped),
+    {0}};
+#define VALID_OFFSET (offsetof(struct shmtrain_report, valid) - offsetof(struct shmtrain_report, dataset))
 
-void shmt_json_add_results(json_t *o, const struct shmtrain_report *r) {
-    char hash[17];
-    snprintf(hash, sizeof hash, "%016llx", (unsigned long long)r->parameters_xxh64);
-    json_object_set_new(o, "best_loss", shmt_json_number(r->best_loss));
-    json_object_set_new(o, "epochs", epochs_of(r));
-    json_object_set_new(o, "kept_epoch", r->kept_epoch > 0 ? shmt_json_whole(r->kept_epoch) : json_null());
-    json_object_set_new(o, "stopped", json_boolean(r->stopped));
-    json_object_set_new(o, "stopped_by", word_or_null(r->stopped_by));
-    json_object_set_new(o, "seconds", shmt_json_number(r->seconds));
-    json_object_set_new(o, "load_seconds", shmt_json_number(r->load_seconds));
-    json_object_set_new(o, "first_step_seconds", shmt_json_number(r->first_step_seconds));
-    json_object_set_new(o, "train_seconds", shmt_json_number(r->train_seconds));
-    json_object_set_new(o, "examples", shmt_json_whole(r->examples));
-    json_object_set_new(o, "updates", shmt_json_whole(r->updates));
-    json_object_set_new(o, "examples_per_second", shmt_json_number(r->examples_per_second));
-    json_object_set_new(o, "wait_fraction", shmt_json_number(r->wait_fraction));
-    json_object_set_new(o, "wait_epoch_fraction", shmt_json_number(r->wait_epoch_fraction));
-    json_object_set_new(o, "waits_mostly_for",
-                        r->waits_mostly_for == UINT32_MAX ? json_null() : shmt_json_whole(r->waits_mostly_for));
-    shmt_json_add_costs(o, r);
-    json_object_set_new(o, "checkpoints", shmt_json_whole(r->checkpoints));
-    json_object_set_new(o, "checkpoint_seconds", shmt_json_number(r->checkpoint_seconds));
-    json_object_set_new(o, "respawns", shmt_json_whole(r->respawns));
-    json_object_set_new(o, "redone", shmt_json_whole(r->redone));
-    json_object_set_new(o, "skipped", shmt_json_whole(r->skipped));
-    json_object_set_new(o, "stalls", shmt_json_whole(r->stalls));
-    json_object_set_new(o, "lost_updates", shmt_json_number(r->lost_updates));
-    json_object_set_new(o, "lost_lowest", shmt_json_number(r->lost_lowest));
-    json_object_set_new(o, "lost_highest", shmt_json_number(r->lost_highest));
-    json_object_set_new(o, "parameter_bytes", shmt_json_whole(r->parameter_bytes));
-    json_object_set_new(o, "parameters_xxh64", json_string(hash));
-}
+const struct shmt_field SHMT_CHOICES[] = {
+    GROUP(NULL, POLICY),
+    FIELD(report, backend), FIELD(report, workers), FIELD(report, threads), SOME(report, cores),
+    FIELD(report, model), SOME(report, columns), FIELD(report, optimizer), FIELD(report, rate), FIELD(report, schedule),
+    FIELD(report, l1), FIELD(report, l2), FIELD(report, weight_decay), FIELD(report, clip_value), FIELD(report, clip_norm),
+    SOME(report, tolerance), FLAG(report, scaled), OBJECT(has_choice, "choice", 0, CHOICE),
+    FIELD(report, batch), FIELD(report, item), FIELD(report, seed), FIELD(report, guests),
+    SOME(report, numa), FIELD(report, numa_nodes), FIELD(report, page_bytes), SOME(report, cpu), SOME(report, blas),
+    OBJECT(has_data, "dataset", 0, DATASET), OBJECT(has_valid, "valid", VALID_OFFSET, DATASET),
+    {0}};
 
-char *shmtrain_report_json(const struct shmtrain_report *r) {
-    SHMT_PLAIN_NUMBERS;
-    json_t *o = json_object();
-    shmt_json_add_choices(o, r);
-    shmt_json_add_results(o, r);
-    return shmt_json_line(o);
-}
+static const struct shmt_field BUCKET[] = {FIELD(delays, from), FIELD(delays, to), FIELD(delays, samples), {0}};
+
+static const struct shmt_field DELAY[] = {
+    WHEN(is_measured, delay, mean), WHEN(is_measured, delay, p50), WHEN(is_measured, delay, p99), WHEN(is_measured, delay, max),
+    WHEN(is_measured, delay, clocks), MADE(NULL, "unit", updates_word), FIELD(delay, samples),
+    LIST(delay, "histogram", bucket, n_buckets, BUCKET),
+    {0}};
+
+static const struct shmt_field WAITED_FOR[] = {FIELD(waited_for, worker), FIELD(waited_for, seconds), {0}};
+
+static const struct shmt_field WORKER[] = {
+    PLACE("worker"), FLAG(worker_report, joined),
+    FIELD(worker_report, examples), FIELD(worker_report, dropped), FIELD(worker_report, folded),
+    FIELD(worker_report, compute_seconds), FIELD(worker_report, wait_seconds), FIELD(worker_report, wait_epoch_seconds),
+    FIELD(worker_report, merge_seconds), FIELD(worker_report, evaluate_seconds), FIELD(worker_report, checkpoint_seconds),
+    FIELD(worker_report, load_seconds), FIELD(worker_report, delay),
+    ARRAY(worker_report, "waited_for", waited_for, n_waited_for, WAITED_FOR),
+    {0}};
+
+/* What the run has cost. */
+static const struct shmt_field COSTS[] = {
+    FIELD(report, merge_fraction), FIELD(report, merges), FIELD(report, dropped), FIELD(report, folded),
+    OBJECT(NULL, "delay", offsetof(struct shmtrain_report, delay), DELAY),
+    LIST(report, "per_worker", worker, n_workers, WORKER),
+    {0}};
+
+const struct shmt_field SHMT_RESULTS[] = {
+    FIELD(report, best_loss), LIST(report, "epochs", epoch, n_epochs, SHMT_EPOCH), SOME(report, kept_epoch),
+    FLAG(report, stopped), SOME(report, stopped_by),
+    FIELD(report, seconds), FIELD(report, load_seconds), FIELD(report, first_step_seconds), FIELD(report, train_seconds),
+    FIELD(report, examples), FIELD(report, updates), FIELD(report, examples_per_second),
+    FIELD(report, wait_fraction), FIELD(report, wait_epoch_fraction), MADE_OF(report, waits_mostly_for, worker_or_null),
+    GROUP(NULL, COSTS),
+    FIELD(report, checkpoints), FIELD(report, checkpoint_seconds),
+    FIELD(report, respawns), FIELD(report, redone), FIELD(report, skipped), FIELD(report, stalls),
+    FIELD(report, lost_updates), FIELD(report, lost_lowest), FIELD(report, lost_highest),
+    FIELD(report, parameter_bytes), AS(SHMT_HEX64, report, parameters_xxh64),
+    {0}};
+
+static const struct shmt_field REPORT[] = {GROUP(NULL, SHMT_CHOICES), GROUP(NULL, SHMT_RESULTS), {0}};
+/* clang-format on */
+
+char *shmtrain_report_json(const struct shmtrain_report *r) { return shmt_fields_line(REPORT, r); }

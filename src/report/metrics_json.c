@@ -2,92 +2,62 @@
  * own. Fields that nobody computed are null. */
 #include "report/metrics_json.h"
 
-#include "base/plain.h"
 #include "report/json_priv.h"
 
-static json_t *event(const char *what, double at) {
+static bool is_here(const void *worker) { return ((const struct shmtrain_worker_progress *)worker)->here; }
+
+/* clang-format off */
+static const struct shmt_field WORKER[] = {
+    PLACE("worker"), FLAG(worker_progress, joined), FIELD(worker_progress, examples), FIELD(worker_progress, examples_per_second),
+    FIELD(worker_progress, compute_fraction), FIELD(worker_progress, wait_fraction), FIELD(worker_progress, merge_fraction),
+    FIELD(worker_progress, dropped), FIELD(worker_progress, folded), FIELD(worker_progress, delay), FLAG(worker_progress, stalled),
+    {0}};
+
+static const struct shmt_field PROGRESS[] = {
+    FIELD(progress, epoch), FIELD(progress, epochs), FIELD(progress, examples), FIELD(progress, all_examples),
+    FIELD(progress, examples_per_second), FIELD(progress, loss), FIELD(progress, seconds_left), FIELD(progress, delay),
+    FIELD(progress, dropped), FIELD(progress, folded), LIST_IF(is_here, progress, "per_worker", worker, n_workers, WORKER),
+    {0}};
+
+static const struct shmt_field STEPS[] = {
+    FIELD(steps, step), FIELD(steps, epoch), FIELD(steps, epochs), FIELD(steps, examples), FIELD(steps, loss),
+    FIELD(steps, examples_per_second),
+    {0}};
+
+static const struct shmt_field LOADED[] = {GROUP(NULL, SHMT_CHOICES), FIELD(report, load_seconds), {0}};
+static const struct shmt_field ENDED[] = {GROUP(NULL, SHMT_CHOICES), GROUP(NULL, SHMT_RESULTS), {0}};
+/* clang-format on */
+
+/* With the mode, where a report is given. */
+static json_t *event(const char *what, double at, const struct shmtrain_report *r) {
     json_t *o = json_object();
     json_object_set_new(o, "event", json_string(what));
     json_object_set_new(o, "at", shmt_json_number(at));
+    if (r) json_object_set_new(o, "mode", shmt_json_text(r->mode));
     return o;
 }
 
-char *shmt_begin_json(const struct shmtrain_report *r) {
-    SHMT_PLAIN_NUMBERS;
-    json_t *o = event("begin", 0);
-    shmt_json_add_choices(o, r);
-    json_object_set_new(o, "load_seconds", shmt_json_number(r->load_seconds));
-    return shmt_json_line(o);
+static char *line_of(json_t *event, const struct shmt_field *table, const void *whole) {
+    shmt_fields_add(event, table, whole);
+    return shmt_json_line(event);
 }
 
-static json_t *worker_of(uint32_t i, const struct shmtrain_worker_progress *w) {
-    json_t *o = json_object();
-    json_object_set_new(o, "worker", shmt_json_whole(i));
-    json_object_set_new(o, "joined", json_boolean(w->joined));
-    json_object_set_new(o, "examples", shmt_json_whole(w->examples));
-    json_object_set_new(o, "examples_per_second", shmt_json_number(w->examples_per_second));
-    json_object_set_new(o, "compute_fraction", shmt_json_number(w->compute_fraction));
-    json_object_set_new(o, "wait_fraction", shmt_json_number(w->wait_fraction));
-    json_object_set_new(o, "merge_fraction", shmt_json_number(w->merge_fraction));
-    json_object_set_new(o, "dropped", shmt_json_whole(w->dropped));
-    json_object_set_new(o, "folded", shmt_json_whole(w->folded));
-    json_object_set_new(o, "delay", shmt_json_number(w->delay));
-    json_object_set_new(o, "stalled", json_boolean(w->stalled));
-    return o;
-}
-
-/* Those who are there. */
-static json_t *workers_of(const struct shmtrain_progress *now) {
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < now->n_workers; i++)
-        if (now->worker[i].here) json_array_append_new(list, worker_of(i, &now->worker[i]));
-    return list;
-}
+char *shmt_begin_json(const struct shmtrain_report *r) { return line_of(event("begin", 0, NULL), LOADED, r); }
 
 char *shmtrain_progress_json(const struct shmtrain_report *so_far, const struct shmtrain_progress *now) {
-    SHMT_PLAIN_NUMBERS;
-    json_t *o = event("progress", now->seconds);
-    json_object_set_new(o, "mode", json_string(so_far->mode));
-    json_object_set_new(o, "epoch", shmt_json_whole(now->epoch));
-    json_object_set_new(o, "epochs", shmt_json_whole(now->epochs));
-    json_object_set_new(o, "examples", shmt_json_whole(now->examples));
-    json_object_set_new(o, "all_examples", shmt_json_whole(now->all_examples));
-    json_object_set_new(o, "examples_per_second", shmt_json_number(now->examples_per_second));
-    json_object_set_new(o, "loss", shmt_json_number(now->loss));
-    json_object_set_new(o, "seconds_left", shmt_json_number(now->seconds_left));
-    json_object_set_new(o, "delay", shmt_json_number(now->delay));
-    json_object_set_new(o, "dropped", shmt_json_whole(now->dropped));
-    json_object_set_new(o, "folded", shmt_json_whole(now->folded));
-    json_object_set_new(o, "per_worker", workers_of(now));
-    return shmt_json_line(o);
+    return line_of(event("progress", now->seconds, so_far), PROGRESS, now);
 }
 
 char *shmtrain_steps_json(const struct shmtrain_report *so_far, const struct shmtrain_steps *steps) {
-    SHMT_PLAIN_NUMBERS;
-    json_t *o = event("steps", steps->seconds);
-    json_object_set_new(o, "mode", json_string(so_far->mode));
-    json_object_set_new(o, "step", shmt_json_whole(steps->step));
-    json_object_set_new(o, "epoch", shmt_json_whole(steps->epoch));
-    json_object_set_new(o, "epochs", shmt_json_whole(steps->epochs));
-    json_object_set_new(o, "examples", shmt_json_whole(steps->examples));
-    json_object_set_new(o, "loss", shmt_json_number(steps->loss));
-    json_object_set_new(o, "examples_per_second", shmt_json_number(steps->examples_per_second));
-    return shmt_json_line(o);
+    return line_of(event("steps", steps->seconds, so_far), STEPS, steps);
 }
 
 char *shmtrain_epoch_json(const struct shmtrain_report *so_far, const struct shmtrain_epoch *epoch, double at) {
-    SHMT_PLAIN_NUMBERS;
-    json_t *o = event("epoch", at);
-    json_object_set_new(o, "mode", json_string(so_far->mode));
-    shmt_json_add_epoch(o, epoch);
-    return shmt_json_line(o);
+    return line_of(event("epoch", at, so_far), SHMT_EPOCH, epoch);
 }
 
 char *shmt_end_json(const struct shmtrain_report *r, double at, const char *error) {
-    SHMT_PLAIN_NUMBERS;
-    json_t *o = event("end", at);
-    json_object_set_new(o, "error", error ? shmt_json_text(error) : json_null());
-    shmt_json_add_choices(o, r);
-    shmt_json_add_results(o, r);
-    return shmt_json_line(o);
+    json_t *o = event("end", at, NULL);
+    json_object_set_new(o, "error", shmt_json_text(error));
+    return line_of(o, ENDED, r);
 }

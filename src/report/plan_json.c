@@ -2,108 +2,45 @@
  * (over all in turn), or null (wherever the system puts it). */
 #include <shmtrain/plan.h>
 
-#include "base/plain.h"
+#include "report/fields.h"
 #include "report/json_priv.h"
 
-static json_t *node_number(int32_t node) {
+static json_t *node_number(const void *at) {
+    const int32_t node = *(const int32_t *)at;
     if (node == SHMTRAIN_PLAN_ALL_NODES) return json_string("all");
     return node < 0 ? json_null() : json_integer(node);
 }
 
-static json_t *nodes_of(const struct shmtrain_plan *plan) {
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < plan->n_nodes; i++) {
-        const struct shmtrain_plan_node *node = &plan->node[i];
-        json_t *o = json_object();
-        json_object_set_new(o, "node", shmt_json_whole(node->node));
-        json_object_set_new(o, "usable", json_boolean(node->usable));
-        json_object_set_new(o, "cores", shmt_json_whole(node->cores));
-        json_object_set_new(o, "cpus", shmt_json_whole(node->cpus));
-        json_object_set_new(o, "memory_bytes", shmt_json_whole(node->memory_bytes));
-        json_object_set_new(o, "available_bytes", shmt_json_whole(node->available_bytes));
-        json_object_set_new(o, "need_bytes", shmt_json_whole(node->need_bytes));
-        json_object_set_new(o, "huge_free", shmt_json_whole(node->huge_free));
-        json_array_append_new(list, o);
-    }
-    return list;
-}
+/* clang-format off */
+static const struct shmt_field NODE[] = {
+    FIELD(plan_node, node), FLAG(plan_node, usable), FIELD(plan_node, cores), FIELD(plan_node, cpus),
+    FIELD(plan_node, memory_bytes), FIELD(plan_node, available_bytes), FIELD(plan_node, need_bytes), FIELD(plan_node, huge_free),
+    {0}};
 
-static json_t *places_of(const struct shmtrain_plan *plan) {
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < plan->n_places; i++) {
-        const struct shmtrain_plan_worker *place = &plan->place[i];
-        json_t *o = json_object();
-        json_object_set_new(o, "worker", shmt_json_whole(place->worker));
-        json_object_set_new(o, "thread", shmt_json_whole(place->thread));
-        json_object_set_new(o, "cpu", shmt_json_whole(place->cpu));
-        json_object_set_new(o, "core", shmt_json_whole(place->core));
-        json_object_set_new(o, "node", shmt_json_whole(place->node));
-        json_object_set_new(o, "shared", json_boolean(place->shared));
-        json_array_append_new(list, o);
-    }
-    return list;
-}
+static const struct shmt_field THREAD[] = {
+    FIELD(plan_worker, worker), FIELD(plan_worker, thread), FIELD(plan_worker, cpu), FIELD(plan_worker, core),
+    FIELD(plan_worker, node), FLAG(plan_worker, shared),
+    {0}};
 
-static json_t *range_of(uint64_t first, uint64_t n, uint64_t bytes, int32_t node) {
-    json_t *o = json_object();
-    json_object_set_new(o, "first", shmt_json_whole(first));
-    json_object_set_new(o, "n", shmt_json_whole(n));
-    json_object_set_new(o, "bytes", shmt_json_whole(bytes));
-    json_object_set_new(o, "node", node_number(node));
-    return o;
-}
+static const struct shmt_field SHARD[] = {
+    FIELD(plan_shard, first), FIELD(plan_shard, n), FIELD(plan_shard, bytes), MADE_OF(plan_shard, node, node_number),
+    FIELD(plan_shard, table),
+    {0}};
 
-static json_t *shards_of(const struct shmtrain_plan *plan) {
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < plan->n_shards; i++) {
-        const struct shmtrain_plan_shard *shard = &plan->shard[i];
-        json_t *o = range_of(shard->first, shard->n, shard->bytes, shard->node);
-        json_object_set_new(o, "table", shmt_json_text(shard->table));
-        json_array_append_new(list, o);
-    }
-    return list;
-}
+static const struct shmt_field PART[] = {
+    FIELD(plan_part, first), FIELD(plan_part, n), FIELD(plan_part, bytes), MADE_OF(plan_part, node, node_number),
+    {0}};
 
-static json_t *word_or_null(const char *word) { return word && word[0] != '\0' ? json_string(word) : json_null(); }
+static const struct shmt_field PLAN[] = {
+    FIELD(plan, machine), SOME(plan, data), KEYED(plan, "workers", n_workers), KEYED(plan, "threads", n_threads),
+    FIELD(plan, bind), FIELD(plan, numa), FLAG(plan, data_local), FIELD(plan, hugepages), FIELD(plan, page_bytes),
+    SOME(plan, replicas), SOME(plan, copies_reason),
+    LIST(plan, "nodes", node, n_nodes, NODE), LIST(plan, "places", place, n_places, THREAD),
+    LIST(plan, "shards", shard, n_shards, SHARD), LIST(plan, "parts", part, n_parts, PART),
+    LIST(plan, "layers", layer, n_layers, SHMT_LAYER),
+    FIELD(plan, parameter_bytes), FIELD(plan, state_bytes), FIELD(plan, gradient_bytes), FIELD(plan, other_bytes),
+    FIELD(plan, data_bytes), FIELD(plan, total_bytes), FIELD(plan, available_bytes), FIELD(plan, limit),
+    {0}};
+/* clang-format on */
 
-static json_t *parts_of(const struct shmtrain_plan *plan) {
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < plan->n_parts; i++) {
-        const struct shmtrain_plan_part *part = &plan->part[i];
-        json_array_append_new(list, range_of(part->first, part->n, part->bytes, part->node));
-    }
-    return list;
-}
-
-static void add_memory(json_t *o, const struct shmtrain_plan *plan) {
-    json_object_set_new(o, "parameter_bytes", shmt_json_whole(plan->parameter_bytes));
-    json_object_set_new(o, "state_bytes", shmt_json_whole(plan->state_bytes));
-    json_object_set_new(o, "gradient_bytes", shmt_json_whole(plan->gradient_bytes));
-    json_object_set_new(o, "other_bytes", shmt_json_whole(plan->other_bytes));
-    json_object_set_new(o, "data_bytes", shmt_json_whole(plan->data_bytes));
-    json_object_set_new(o, "total_bytes", shmt_json_whole(plan->total_bytes));
-    json_object_set_new(o, "available_bytes", shmt_json_whole(plan->available_bytes));
-    json_object_set_new(o, "limit", shmt_json_text(plan->limit));
-}
-
-char *shmtrain_plan_json(const struct shmtrain_plan *plan) {
-    SHMT_PLAIN_NUMBERS;
-    json_t *o = json_object();
-    json_object_set_new(o, "machine", json_string(plan->machine));
-    json_object_set_new(o, "data", plan->data[0] ? shmt_json_text(plan->data) : json_null());
-    json_object_set_new(o, "workers", shmt_json_whole(plan->n_workers));
-    json_object_set_new(o, "threads", shmt_json_whole(plan->n_threads));
-    json_object_set_new(o, "bind", json_string(plan->bind));
-    json_object_set_new(o, "numa", json_string(plan->numa));
-    json_object_set_new(o, "data_local", json_boolean(plan->data_local));
-    json_object_set_new(o, "hugepages", json_string(plan->hugepages));
-    json_object_set_new(o, "page_bytes", shmt_json_whole(plan->page_bytes));
-    json_object_set_new(o, "replicas", word_or_null(plan->replicas));
-    json_object_set_new(o, "copies_reason", word_or_null(plan->copies_reason));
-    json_object_set_new(o, "nodes", nodes_of(plan));
-    json_object_set_new(o, "places", places_of(plan));
-    json_object_set_new(o, "shards", shards_of(plan));
-    json_object_set_new(o, "parts", parts_of(plan));
-    add_memory(o, plan);
-    return shmt_json_line(o);
-}
+char *shmtrain_plan_json(const struct shmtrain_plan *plan) { return shmt_fields_line(PLAN, plan); }

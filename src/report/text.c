@@ -88,12 +88,6 @@ void shmtrain_steps_line(const struct shmtrain_steps *s, char *out, size_t bytes
     shmt_add(out, bytes, "   %s examples/s", shmt_short_number(s->examples_per_second, rate));
 }
 
-static void add_counts(char *out, size_t bytes, uint64_t examples, uint64_t features, uint64_t nonzeros) {
-    char text[3][16];
-    shmt_add(out, bytes, "%s examples, %s features, %s nonzeros\n", shmt_short_number((double)examples, text[0]),
-             shmt_short_number((double)features, text[1]), shmt_short_number((double)nonzeros, text[2]));
-}
-
 /* The name of a file may be long: its end says most; it begins with a whole character of UTF-8. What a terminal would obey
  * instead of showing it is shown as '?': control characters, and those of Latin-1 (0x80 to 0x9f, after 0xc2 in UTF-8). */
 static void add_name(char *out, size_t bytes, const char *name) {
@@ -109,6 +103,17 @@ static void add_name(char *out, size_t bytes, const char *name) {
     }
     *to = '\0';
     shmt_add(out, bytes, "%s%s", n > most ? "..." : "", shown);
+}
+
+static void add_data(char *out, size_t bytes, const char *head, const char *name, uint64_t examples, uint64_t features,
+                     uint64_t nonzeros) {
+    char text[3][16];
+    if (name[0] == '\0') return;
+    shmt_add(out, bytes, "%-*s", SHMT_HEAD_COLUMNS, head);
+    add_name(out, bytes, name);
+    shmt_add(out, bytes, "\n%*s%s examples, %s features, %s nonzeros\n", SHMT_HEAD_COLUMNS, "",
+             shmt_short_number((double)examples, text[0]), shmt_short_number((double)features, text[1]),
+             shmt_short_number((double)nonzeros, text[2]));
 }
 
 /* How L2 is chosen. */
@@ -156,6 +161,9 @@ static void add_steps(char *out, size_t bytes, const struct shmtrain_report *r) 
     shmt_add(out, bytes, "model       %.16s, %s with rate %.4g %s, ", r->model, r->optimizer, r->rate, r->schedule);
     if (r->l1 > 0) shmt_add(out, bytes, "l1 %.4g,\n            ", r->l1); /* the line would grow too long */
     shmt_add(out, bytes, "l2 %.4g\n", r->l2);
+    if (r->weight_decay > 0) shmt_add(out, bytes, "            weight decay %.4g\n", r->weight_decay);
+    if (r->clip_value > 0) shmt_add(out, bytes, "            elements of gradients are clipped at %.4g\n", r->clip_value);
+    if (r->clip_norm > 0) shmt_add(out, bytes, "            gradients are clipped at a norm of %.4g\n", r->clip_norm);
     if (r->choice_examples > 0) {
         shmt_add(out, bytes, "            ");
         add_choosing(out, bytes, r);
@@ -189,18 +197,8 @@ void shmtrain_report_opening(const struct shmtrain_report *r, char *out, size_t 
     SHMT_PLAIN_NUMBERS;
     if (bytes == 0) return;
     out[0] = '\0';
-    if (r->dataset.name[0] != '\0') {
-        shmt_add(out, bytes, "data        ");
-        add_name(out, bytes, r->dataset.name);
-        shmt_add(out, bytes, "\n            ");
-        add_counts(out, bytes, r->dataset.examples, r->dataset.features, r->dataset.nonzeros);
-    }
-    if (has_valid(r)) {
-        shmt_add(out, bytes, "validation  ");
-        add_name(out, bytes, r->valid.name);
-        shmt_add(out, bytes, "\n            ");
-        add_counts(out, bytes, r->valid.examples, r->valid.features, r->valid.nonzeros);
-    }
+    add_data(out, bytes, "data", r->dataset.name, r->dataset.examples, r->dataset.features, r->dataset.nonzeros);
+    add_data(out, bytes, "validation", r->valid.name, r->valid.examples, r->valid.features, r->valid.nonzeros);
     if (r->model[0] != '\0') add_model(out, bytes, r);
     shmt_add_consistency(out, bytes, r);
     add_machine(out, bytes, r);

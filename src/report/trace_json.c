@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-#include "report/json_priv.h"
+#include "report/fields.h"
 
 /* With its quotes; "" where there is no memory. */
 static void put_text(FILE *out, const char *text) {

@@ -1,12 +1,11 @@
 /* A trace in the Trace Event Format of Chrome's tools, which Perfetto (ui.perfetto.dev) and chrome://tracing open: an object
- * with "traceEvents" and, for people, "otherData". Called by whoever has the events (api/trace.c); written as it comes,
+ * with "traceEvents" and, for people, "otherData". Called by whoever has the events (watching/trace.c); written as it comes,
  * because there may be millions. Times are nanoseconds here and microseconds, with three places, in the file; no number
  * depends on the locale.
  *
  * Numbers of processes and threads begin at 1: tools take 0 for a processor that rests. Threads have numbers of their own
  * among all, and the first one of a process has the process's. */
-#ifndef SHMT_REPORT_TRACE_JSON_H
-#define SHMT_REPORT_TRACE_JSON_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ void shmt_trace_json_process(struct shmt_trace_json *json, uint32_t pid, const c
 void shmt_trace_json_thread(struct shmt_trace_json *json, uint32_t pid, uint32_t tid, const char *name, uint32_t place);
 void shmt_trace_json_event(struct shmt_trace_json *json, const struct shmt_trace_line *line);
 void shmt_trace_json_end(struct shmt_trace_json *json, const struct shmt_trace_arg *other, uint32_t n_others);
-
-#endif

@@ -4,7 +4,11 @@
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/plain.h"
+#include "base/sized.h"
 
 const char *shmt_short_number(double x, char out[16]) {
     static const char *const UNITS[] = {"", " k", " M", " G", " T"};
@@ -58,6 +62,25 @@ void shmt_add_number(char *out, size_t bytes, int width, int digits, double x) {
         shmt_add(out, bytes, "%.0f", x);
     else
         shmt_add(out, bytes, "%.3g", x);
+}
+
+char *shmt_text_by(void (*put)(FILE *out, const char *name, const void *what), const char *name, const void *what,
+                   size_t bytes) {
+    SHMT_PLAIN_NUMBERS;
+    char *text = NULL;
+    size_t length = 0;
+    void *room = malloc(bytes > 0 ? bytes : 1);
+    FILE *out = room ? open_memstream(&text, &length) : NULL;
+    int failed = !out;
+    if (out) {
+        put(out, name, shmt_sized_whole(what, room, bytes));
+        failed = ferror(out);
+        failed |= fclose(out);
+    }
+    free(room);
+    if (!failed) return text;
+    free(text);
+    return NULL;
 }
 
 /* ---- lines of words ---- */

@@ -1,10 +1,11 @@
 /* Numbers as words of a line, and lines of words, for the texts of this room. */
-#ifndef SHMT_REPORT_WORDS_PRIV_H
-#define SHMT_REPORT_WORDS_PRIV_H
+#pragma once
 
+#include <shmtrain/model.h>
 #include <shmtrain/report.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #define SHMT_LINE_COLUMNS 80
 #define SHMT_HEAD_COLUMNS 12 /* of what a line is about; further lines begin behind them */
@@ -17,6 +18,11 @@ const char *shmt_short_number(double x, char out[16]);
 const char *shmt_grouped_number(double x, char out[16]);
 
 const char *shmt_plural(uint64_t n); /* "", or "s" */
+
+/* The text that `put` writes about a struct, and with its name, to be freed; NULL: no memory. The struct may come from an application
+ * of another age, which knows it with other bytes than these (base/sized.h); 0: it does not. */
+char *shmt_text_by(void (*put)(FILE *out, const char *name, const void *what), const char *name, const void *what,
+                   size_t bytes);
 
 /* Each appends to a 0-terminated text of at most `bytes`. */
 void shmt_add(char *out, size_t bytes, const char *format, ...) __attribute__((format(printf, 3, 4)));
@@ -39,7 +45,8 @@ void shmt_add_consistency(char *out, size_t bytes, const struct shmtrain_report 
 void shmt_add_costs(char *out, size_t bytes, const struct shmtrain_report *r);
 void shmt_add_workers(char *out, size_t bytes, const struct shmtrain_report *r);
 
+/* What a model is made of, a line for each of n parts, and a total, behind an empty line; nothing of none. */
+void shmt_put_layers(FILE *f, const struct shmtrain_model_layer *layer, uint32_t n);
+
 /* Of a fit's run: it was stopped while L2 was being chosen, so that nothing is. */
 int shmt_choice_is_cut(const struct shmtrain_report *r);
-
-#endif

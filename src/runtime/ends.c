@@ -52,9 +52,8 @@ static int describe_failure(const struct shmt_team *team, uint32_t rank, struct 
     const struct shmt_team_end *end = &team->ledger->end[rank];
     if (!load_acquire(&end->returned)) return describe_death(team, rank, e); /* pairs with the worker's release */
     if (end->status > 0)
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "worker %u returned %d while %s, which is not a status: return 0 or a code from status.h",
-                         number_of(team, rank), end->status, team->what);
+        return shmt_refuse(e, "worker %u returned %d while %s, which is not a status: return 0 or a code from status.h",
+                           number_of(team, rank), end->status, team->what);
     if (end->error.text[0]) return shmt_fail(e, end->status, "%s", end->error.text);
     return shmt_fail(e, end->status, "worker %u failed while %s with %s, without a message", number_of(team, rank), team->what,
                      shmtrain_status_name(end->status));

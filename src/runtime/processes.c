@@ -1,6 +1,6 @@
-/* A team of processes, seen from the caller: one fork, of the supervisor. Called by team.c. Relies on supervisor.c, which
- * runs in the child. Guarantees that a failed start leaves no process and no descriptor, and that no handler of the
- * application ever runs in the child: all signals are blocked around the fork. */
+/* A team of processes, seen from the caller: one fork, of the supervisor. Called by team.c, by the row at the end. Relies on
+ * supervisor.c, which runs in the child. Guarantees that a failed start leaves no process and no descriptor, and that no handler
+ * of the application ever runs in the child: all signals are blocked around the fork. */
 #include "runtime/team_priv.h"
 
 #include <errno.h>
@@ -54,14 +54,26 @@ static int refuse(const struct shmt_team *team, const char *who, struct shmt_err
         who, team->what);
 }
 
+/* Waits for the supervisor, which has ended or is about to. */
+static int collect(struct shmt_team *team) {
+    int status = 0;
+    pid_t got;
+    do got = waitpid(team->supervisor, &status, 0);
+    while (got < 0 && errno == EINTR);
+    team->supervisor = 0;
+    close(team->control);
+    team->control = -1;
+    return got < 0 ? 0 : status; /* an application that ignores SIGCHLD, or waits for everybody, was faster */
+}
+
 /* Waits until the supervisor has forked all workers, or has failed to. */
-static int hear_of_start(struct shmt_team *team, struct shmt_error *e) {
+static int wait_for_start(struct shmt_team *team, struct shmt_error *e) {
     struct shmt_team_word heard = {0};
     ssize_t got;
     do got = read(team->control, &heard, sizeof heard);
     while (got < 0 && errno == EINTR);
     if (got == sizeof heard && heard.what == SHMT_TEAM_STARTED) return 0;
-    const int supervisor_status = shmt_team_collect_processes(team);
+    const int supervisor_status = collect(team);
     if (got != sizeof heard || heard.what != SHMT_TEAM_FAILED) return shmt_team_verdict(team, supervisor_status, e);
     char who[64];
     snprintf(who, sizeof who, "worker %u of %u", team->ledger->fork_rank, team->spec.n);
@@ -69,7 +81,7 @@ static int hear_of_start(struct shmt_team *team, struct shmt_error *e) {
     return refuse(team, who, e);
 }
 
-int shmt_team_start_processes(struct shmt_team *team, struct shmt_error *e) {
+static int start(struct shmt_team *team, struct shmt_error *e) {
     int sockets[2];
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
         return shmt_fail_errno(e, "cannot make sockets for the supervisor of %u workers", team->spec.n);
@@ -77,12 +89,12 @@ int shmt_team_start_processes(struct shmt_team *team, struct shmt_error *e) {
     if (!polled) {
         close(sockets[0]);
         close(sockets[1]);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to supervise %u workers", team->spec.n);
+        return shmt_no_memory(e, "to supervise %u workers", team->spec.n);
     }
     team->control = sockets[0];
     struct shmt_team_birth birth = {
         .control = sockets[1], .caller_fd = pidfd_of_myself(), .caller_pid = getpid(), .polled = polled};
-    const int rc = fork_supervisor(team, &birth) ? refuse(team, "the workers' supervisor", e) : hear_of_start(team, e);
+    const int rc = fork_supervisor(team, &birth) ? refuse(team, "the workers' supervisor", e) : wait_for_start(team, e);
     free(polled);
     if (rc < 0 && team->control >= 0) {
         close(team->control);
@@ -99,21 +111,15 @@ static int tell_supervisor(const struct shmt_team *team, const struct shmt_team_
     return send(team->control, word, sizeof *word, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? -1 : 0;
 }
 
-void shmt_team_kill_processes(struct shmt_team *team) {
-    (void)tell_supervisor(team, &(struct shmt_team_word){.what = SHMT_TEAM_KILL});
-}
+static void kill_all(struct shmt_team *team) { (void)tell_supervisor(team, &(struct shmt_team_word){.what = SHMT_TEAM_KILL}); }
 
-int shmt_team_kill_process(const struct shmt_team *team, uint32_t rank, pid_t pid) {
+static int kill_worker(const struct shmt_team *team, uint32_t rank, pid_t pid) {
     return tell_supervisor(team, &(struct shmt_team_word){.what = SHMT_TEAM_KILL_ONE, .rank = rank, .pid = pid});
 }
 
-int shmt_team_collect_processes(struct shmt_team *team) {
-    int status = 0;
-    pid_t got;
-    do got = waitpid(team->supervisor, &status, 0);
-    while (got < 0 && errno == EINTR);
-    team->supervisor = 0;
-    close(team->control);
-    team->control = -1;
-    return got < 0 ? 0 : status; /* an application that ignores SIGCHLD, or waits for everybody, was faster */
-}
+const struct shmt_team_kind SHMT_TEAM_PROCESSES = {.name = "processes",
+                                                   .survives_deaths = true,
+                                                   .start = start,
+                                                   .kill = kill_all,
+                                                   .kill_worker = kill_worker,
+                                                   .collect = collect};

@@ -18,7 +18,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "sync/host.h"
 
 #define LOOK_MS 50 /* without pidfds */
 
@@ -41,7 +41,7 @@ struct supervision {
 static struct shmt_team_end *end_of(struct supervision *s, uint32_t rank) { return &s->team->ledger->end[rank]; }
 
 /* What is the supervisor's alone: sockets, and the others' pidfds, which there are when somebody is started again. */
-static void shed(struct supervision *s) {
+static void close_own_files(struct supervision *s) {
     close(s->birth->control);
     if (s->birth->caller_fd >= 0) close(s->birth->caller_fd);
     for (uint32_t i = WORKERS; i < s->n_polled; i++)
@@ -55,13 +55,13 @@ static _Noreturn void work(struct supervision *s, uint32_t rank) {
     struct shmt_team_end *end = end_of(s, rank);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != s->pid) _exit(EXIT_FAILURE); /* it had died before it could be said what to do then */
-    shed(s);
+    close_own_files(s);
     shmt_settle_name("w", rank);
     shmt_faults_answer(end, team->spec.guarded);
     const int status = team->spec.body(team->spec.arg, rank, team, &end->error);
     end->status = status;
     store_release(&end->returned, 1); /* pairs with the acquire in note_end and ends.c: status and sentence are complete */
-    _exit(shmt_team_is_peaceful(status) ? EXIT_SUCCESS : EXIT_FAILURE);
+    _exit(shmt_team_is_clean_end(status) ? EXIT_SUCCESS : EXIT_FAILURE);
 }
 
 static void kill_all(struct supervision *s) {
@@ -139,12 +139,12 @@ static void wait_for_news(struct supervision *s) {
     for (uint32_t i = 0; i < s->n_polled; i++) s->polled[i].revents = 0; /* interrupted: nothing is known */
 }
 
-/* Somebody may have set it already: a thread of the worker that failed, for instance. Release: whoever acts on it may look into
- * the ledger; `roused` brings the fence that sleepers need. */
+/* It may be set already, for instance by a thread of the worker that failed. Release: a process that acts on it may read the
+ * ledger. `on_abort` has the fence that sleepers need. */
 static void set_abort(struct supervision *s, uint32_t value) {
     const struct shmt_team_spec *spec = &s->team->spec;
     if (spec->abort && load_relaxed(spec->abort) == 0) store_release(spec->abort, value);
-    if (spec->roused) spec->roused(spec->arg);
+    if (spec->on_abort) spec->on_abort(spec->arg);
 }
 
 /* Whether the caller's process has ended. Without a pidfd we see it by having another parent. */
@@ -170,7 +170,7 @@ static void kill_one(struct supervision *s, const struct shmt_team_word *word) {
 }
 
 /* What the caller asks for, packet by packet. True: all are to be killed. */
-static bool kill_is_asked(struct supervision *s) {
+static bool read_requests(struct supervision *s) {
     struct shmt_team_word word;
     ssize_t got = 0;
     if (!s->polled[CONTROL].revents) return false;
@@ -183,13 +183,13 @@ static bool kill_is_asked(struct supervision *s) {
 }
 
 static bool is_failure(const struct shmt_team_end *end) {
-    if (load_acquire(&end->returned)) return !shmt_team_is_peaceful(end->status); /* pairs with the release in `work` */
+    if (load_acquire(&end->returned)) return !shmt_team_is_clean_end(end->status); /* pairs with the release in `work` */
     return !end->killed;
 }
 
 /* ---- deaths after which the team goes on ---- */
 
-/* Its next life, from this process's memory, in which nobody has worked yet. False: the system lets us start nobody. */
+/* Forks its next life from this process's memory, in which no worker has run. False: the system refuses the fork. */
 static bool start_again(struct supervision *s, uint32_t rank) {
     struct shmt_team_end *end = end_of(s, rank);
     memset(&end->error, 0, sizeof end->error);               /* of a body that was writing it */
@@ -208,24 +208,24 @@ static void record(struct supervision *s, const struct shmt_team_death *death) {
     shmt_team_notify(s->team);
 }
 
-/* One that has died, while nothing has failed and nobody was told to end. True: the team goes on. */
-static bool survives(struct supervision *s, uint32_t rank) {
+/* After a death, while nothing has failed and nobody was told to end: what `on_death` decides. True: the team goes on. */
+static bool recover(struct supervision *s, uint32_t rank) {
     const struct shmt_team_spec *spec = &s->team->spec;
     struct shmt_team_end *end = end_of(s, rank);
     const uint32_t life = load_relaxed(&end->life); /* my own word */
     if (load_acquire(&end->returned)) return false; /* an error is no death; pairs with the release in `work` */
-    if (!spec->bury || s->killing || load_relaxed(&s->team->ledger->first)) return false; /* my own word */
-    if (spec->abort && load_relaxed(spec->abort) != 0) return false;                      /* the others are leaving */
-    const enum shmt_team_burial burial = spec->bury(spec->arg, rank, life);
-    if (burial == SHMT_TEAM_FAILS) return false;
-    if (burial == SHMT_TEAM_COMES_BACK && life >= spec->most_respawns) return false;
+    if (!spec->on_death || s->killing || load_relaxed(&s->team->ledger->first)) return false; /* my own word */
+    if (spec->abort && load_relaxed(spec->abort) != 0) return false;                          /* the others are leaving */
+    const enum shmt_team_outcome outcome = spec->on_death(spec->arg, rank, life);
+    if (outcome == SHMT_TEAM_FAILS) return false;
+    if (outcome == SHMT_TEAM_RESPAWNS && life >= spec->most_respawns) return false;
     const struct shmt_team_death death = {.rank = rank,
                                           .life = life,
                                           .pid = end->last_pid,
                                           .wait_status = end->wait_status,
                                           .short_of_memory = end->short_of_memory,
-                                          .burial = (uint8_t)burial};
-    if (burial == SHMT_TEAM_COMES_BACK && !start_again(s, rank)) return false;
+                                          .outcome = (uint8_t)outcome};
+    if (outcome == SHMT_TEAM_RESPAWNS && !start_again(s, rank)) return false;
     record(s, &death);
     return true;
 }
@@ -251,7 +251,7 @@ static void note_end(struct supervision *s, uint32_t rank, int status) {
     end->short_of_memory = by_kill && !s->killing && has_ended_others(s);
     store_relaxed(&end->pid, 0); /* for displays, and for kill_all, which is ours */
     s->n_running--;
-    if (!is_failure(end) || survives(s, rank)) return;
+    if (!is_failure(end) || recover(s, rank)) return;
     if (load_relaxed(&s->team->ledger->first) == 0) fail(s, rank); /* my own word */
 }
 
@@ -277,7 +277,7 @@ _Noreturn void shmt_team_supervise(struct shmt_team *team, const struct shmt_tea
     s.oom_kills = shmt_oom_kills();
     while (s.n_running > 0) {
         wait_for_news(&s);
-        const bool gone = caller_is_gone(&s), asked = kill_is_asked(&s);
+        const bool gone = caller_is_gone(&s), asked = read_requests(&s);
         if (gone) set_abort(&s, SHMT_TEAM_KILLED); /* others than our workers may look at the word: those that join by name */
         if ((gone || asked) && !s.killing) kill_all(&s);
         collect(&s);

@@ -1,4 +1,4 @@
-/* Teams: what processes and threads have in common. See team.h. Called by api; relies on processes.c and threads.c for how
+/* Teams: what all kinds of workers have in common. See team.h. Called by api; relies on the kinds (processes.c, threads.c) for how
  * workers begin and end, on ends.c for what is said about it. */
 #include "runtime/team_priv.h"
 
@@ -7,8 +7,17 @@
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+static const struct shmt_team_kind *const KINDS[] = {&SHMT_TEAM_PROCESSES, &SHMT_TEAM_THREADS};
+
+const struct shmt_team_kind *shmt_team_kind_find(const char *name) {
+    for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
+        if (strcmp(KINDS[i]->name, name) == 0) return KINDS[i];
+    return NULL;
+}
 
 static void destroy(struct shmt_team *team) {
     if (team->report_read >= 0) close(team->report_read);
@@ -21,7 +30,7 @@ static void destroy(struct shmt_team *team) {
  * application. */
 static int create(const struct shmt_team_spec *spec, struct shmt_team **out, struct shmt_error *e) {
     struct shmt_team *team = malloc(sizeof *team);
-    if (!team) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to start %u workers for %s", spec->n, spec->what);
+    if (!team) return shmt_no_memory(e, "to start %u workers for %s", spec->n, spec->what);
     *team = (struct shmt_team){.spec = *spec, .report_read = -1, .report_write = -1, .control = -1};
     snprintf(team->what, sizeof team->what, "%s", spec->what);
     team->spec.what = team->what;
@@ -50,12 +59,11 @@ fail:
 
 int shmt_team_start(const struct shmt_team_spec *spec, struct shmt_team **out, struct shmt_error *e) {
     if (spec->n < 1 || spec->n > SHMT_TEAM_MAX)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "cannot start %u workers for %s: ask for 1 to %u", spec->n, spec->what,
-                         SHMT_TEAM_MAX);
+        return shmt_refuse(e, "cannot start %u workers for %s: ask for 1 to %u", spec->n, spec->what, SHMT_TEAM_MAX);
     struct shmt_team *team = NULL;
     int rc = create(spec, &team, e);
     if (rc < 0) return rc;
-    rc = spec->kind == SHMT_TEAM_THREADS ? shmt_team_start_threads(team, e) : shmt_team_start_processes(team, e);
+    rc = spec->kind->start(team, e);
     if (rc < 0) {
         destroy(team);
         return rc;
@@ -82,15 +90,10 @@ int shmt_team_step(struct shmt_team *team) {
     return team->hung_up || load_acquire(&team->ledger->over);
 }
 
-void shmt_team_kill(struct shmt_team *team) {
-    if (team->spec.kind == SHMT_TEAM_THREADS)
-        shmt_team_kill_threads(team);
-    else
-        shmt_team_kill_processes(team);
-}
+void shmt_team_kill(struct shmt_team *team) { team->spec.kind->kill(team); }
 
 int shmt_team_kill_worker(const struct shmt_team *team, uint32_t rank, pid_t pid) {
-    if (team->spec.kind == SHMT_TEAM_PROCESSES) return shmt_team_kill_process(team, rank, pid);
+    if (team->spec.kind->kill_worker) return team->spec.kind->kill_worker(team, rank, pid);
     errno = ENOTSUP;
     return -1;
 }
@@ -100,12 +103,7 @@ int shmt_team_finish(struct shmt_team *team, struct shmt_error *e) {
         struct pollfd readable = {.fd = team->report_read, .events = POLLIN};
         (void)poll(&readable, 1, -1); /* interrupted: step looks again */
     }
-    int supervisor_status = 0;
-    if (team->spec.kind == SHMT_TEAM_THREADS)
-        shmt_team_collect_threads(team);
-    else
-        supervisor_status = shmt_team_collect_processes(team);
-    const int rc = shmt_team_verdict(team, supervisor_status, e);
+    const int rc = shmt_team_verdict(team, team->spec.kind->collect(team), e);
     destroy(team);
     return rc;
 }

@@ -3,7 +3,7 @@
  * Processes: the caller forks one small single-threaded supervisor; the supervisor forks the workers, notices each one's end,
  * and when one fails (its body returns an error, it exits by itself, or a signal kills it) sets the abort word, gives the
  * others a moment to leave, kills what is left, and ends. One that has died (without an error of its body) may be started
- * again instead, from the same memory as the first time, or be left out, as the caller's `bury` says. The supervisor ends with
+ * again instead, from the same memory as the first time, or be left out: the caller's `on_death` decides. The supervisor ends with
  * everything when the caller's process dies, and workers end when the supervisor does, however it ends. Threads: started and
  * joined by the caller's process; none is started again.
  *
@@ -17,8 +17,7 @@
  * statuses.
  *
  * The caller's functions are for one thread at a time. */
-#ifndef SHMT_RUNTIME_TEAM_H
-#define SHMT_RUNTIME_TEAM_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -33,9 +32,24 @@
 #define SHMT_TEAM_SUPERVISOR UINT32_MAX /* a "rank" for shmt_team_pid */
 #define SHMT_TEAM_KILLED     UINT32_MAX /* in the abort word: threads that were killed, or processes whose caller has ended */
 
-enum shmt_team_kind { SHMT_TEAM_PROCESSES, SHMT_TEAM_THREADS };
-
 struct shmt_team;
+
+/* A kind of worker: what it can, and how its team begins and ends. The functions are the team's own (team.c calls them). */
+struct shmt_team_kind {
+    const char *name;     /* what option spawn and messages call its workers */
+    bool shares_process;  /* workers live in the caller's process, with its memory and libraries; else each in a fork of it */
+    bool survives_deaths; /* one may die without the others; else a crash ends the caller, and nobody is started again */
+    /* As shmt_team_start, _kill and _kill_worker. kill_worker is NULL where no worker can be killed. */
+    int (*start)(struct shmt_team *team, struct shmt_error *e);
+    void (*kill)(struct shmt_team *team);
+    int (*kill_worker)(const struct shmt_team *team, uint32_t rank, pid_t pid);
+    int (*collect)(struct shmt_team *team); /* after the end: frees what `start` has made; the supervisor's wait status, or 0 */
+};
+
+extern const struct shmt_team_kind SHMT_TEAM_PROCESSES, SHMT_TEAM_THREADS;
+
+/* NULL: no kind has this name. */
+const struct shmt_team_kind *shmt_team_kind_find(const char *name);
 
 /* The worker function: 0, or a status whose sentence stands in *e, which the team hands to the caller's process. */
 typedef int shmt_team_body(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_error *e);
@@ -45,39 +59,39 @@ struct shmt_team_death {
     uint32_t rank, life; /* which of its lives: 0 is the first */
     int32_t pid, wait_status;
     uint8_t short_of_memory; /* the kernel ended processes for lack of memory meanwhile */
-    uint8_t burial;          /* enum shmt_team_burial: what has become of it */
+    uint8_t outcome;         /* enum shmt_team_outcome */
 };
 
-/* What is to become of a worker whose process has died. */
-enum shmt_team_burial {
-    SHMT_TEAM_FAILS,     /* the team ends, as without a `bury` */
-    SHMT_TEAM_GOES_ON,   /* without it, as if it had come to its end */
-    SHMT_TEAM_COMES_BACK /* it is started again */
+/* What a worker's death leads to. */
+enum shmt_team_outcome {
+    SHMT_TEAM_FAILS,     /* the team ends, as without an `on_death` */
+    SHMT_TEAM_CONTINUES, /* without this worker, as if it had come to its end */
+    SHMT_TEAM_RESPAWNS   /* the worker is started again */
 };
 
 struct shmt_team_spec {
-    enum shmt_team_kind kind;
+    const struct shmt_team_kind *kind;
     uint32_t n; /* workers, 1 .. SHMT_TEAM_MAX */
     shmt_team_body *body;
     void *arg; /* threads: shared; processes: each worker's copy as of the fork */
     _Atomic uint32_t
         *abort; /* in memory shared with the workers; if 0, set to rank + 1 of the first that failed; may be NULL */
-    void (*roused)(
+    void (*on_abort)(
         void *arg);    /* after *abort is set, to wake sleepers: in the supervisor, or in the failing thread; may be NULL */
     uint32_t grace_ms; /* after a failure, until the others are killed (processes) */
 
     /* Processes: a worker has died in life `life`, while the team was not ending; its process is gone. Called in the
      * supervisor, which has one thread and memory as of its start, before anybody hears of it; allocates and locks nothing.
      * NULL: _FAILS */
-    enum shmt_team_burial (*bury)(void *arg, uint32_t rank, uint32_t life);
-    uint32_t most_respawns; /* of each worker; who dies once more fails, whatever `bury` says */
+    enum shmt_team_outcome (*on_death)(void *arg, uint32_t rank, uint32_t life);
+    uint32_t most_respawns; /* of each worker; its next death is a failure, whatever `on_death` says */
 
-    /* Processes: files that no worker goes on with when it was stopped meanwhile and they may have been changed; without a name:
-     * none. Kept by the caller until the end. */
+    /* Processes: files that may be changed while a worker is stopped; a worker that continues and finds that they may have
+     * been ends. Without a name: none. Kept by the caller until the end. */
     struct shmt_guarded guarded[2];
 
-    /* Says in the caller's process, for the sentence about a worker that fails by dying, what it was at: "at item 7 of epoch
-     * 2". May be NULL, and leave `out` empty. */
+    /* For the sentence about a worker that has failed by dying: what it was doing, as "at item 7 of epoch 2". Called in the
+     * caller's process. May be NULL, and may leave `out` empty. */
     void (*last_words)(void *arg, uint32_t rank, char *out, size_t room);
     const char *what; /* "training", "reading data": for messages; at most 63 characters of it are kept */
     const uint32_t
@@ -105,22 +119,21 @@ bool shmt_team_has_failed(const struct shmt_team *team);
 /* How many times the body of a worker was begun before its life now; in the worker, and from the caller's process. */
 uint32_t shmt_team_life(const struct shmt_team *team, uint32_t rank);
 
-/* The deaths after which the team went on, in order: number `at`, from 0. False: there were not so many (yet), or it is so long
- * ago that its record is gone (*n_out, which may be NULL, says how many there were). From the caller's process; never
- * blocks. */
+/* Death number `at`, from 0, of those after which the team went on. False: there were fewer so far, or the record is too old
+ * and was overwritten; *n_out (may be NULL) is the number of such deaths. From the caller's process; never blocks. */
 bool shmt_team_death_at(const struct shmt_team *team, uint64_t at, struct shmt_team_death *out, uint64_t *n_out);
 
 /* "was killed by signal 9 (Killed)" and the like, into out. */
 void shmt_team_tell_death(const struct shmt_team_death *death, char *out, size_t room);
 
 /* Kills all workers at once (processes; SIGKILL through the supervisor). Threads cannot be killed: the abort word is set
- * and they are roused. Never blocks. finish then returns _STOPPED, unless a worker had failed before or all had come to
+ * and `on_abort` is called. Never blocks. finish then returns _STOPPED, unless a worker had failed before or all had come to
  * their end. */
 void shmt_team_kill(struct shmt_team *team);
 
-/* Kills one worker, as a signal from outside would: what follows is the spec's matter. `pid` is the process that is meant: a
- * later life of the worker is left alone, and so is whatever process gets its number. 0: the supervisor was told; -1, with errno:
- * it was not (ENOTSUP: threads cannot be killed). Never blocks. */
+/* Kills one worker, as a signal from outside would: the spec decides what follows. `pid` is the process that is meant: a
+ * later life of the worker is left alone, and so is any other process that gets its number. 0: the supervisor was told; -1, with errno:
+ * it was not (ENOTSUP: the kind cannot). Never blocks. */
 int shmt_team_kill_worker(const struct shmt_team *team, uint32_t rank, pid_t pid);
 
 /* Waits for the end, frees the team, and tells how it went: 0 when every worker's body returned 0. Otherwise the status and
@@ -135,5 +148,3 @@ pid_t shmt_team_pid(const struct shmt_team *team, uint32_t rank);
 
 /* start, poll and step, finish: for work without reports. */
 int shmt_team_run(const struct shmt_team_spec *spec, struct shmt_error *e);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the files of this room share: the team's handle, and the ledger of how its workers ended. */
-#ifndef SHMT_RUNTIME_TEAM_PRIV_H
-#define SHMT_RUNTIME_TEAM_PRIV_H
+#pragma once
 
 #include <signal.h>
 #include <stdalign.h>
@@ -54,22 +53,10 @@ struct shmt_team {
 };
 
 /* A body that returned this is no failure of its own. */
-static inline bool shmt_team_is_peaceful(int status) { return status == 0 || status == SHMTRAIN_E_STOPPED; }
+static inline bool shmt_team_is_clean_end(int status) { return status == 0 || status == SHMTRAIN_E_STOPPED; }
 
 /* ends.c: what finish says; after all have ended. */
 int shmt_team_verdict(const struct shmt_team *team, int supervisor_status, struct shmt_error *e);
-
-/* processes.c: the caller's side. start undoes everything when it fails. collect waits for the supervisor, which has ended
- * or is about to, and returns its wait status; 0 when somebody else has collected it. */
-int shmt_team_start_processes(struct shmt_team *team, struct shmt_error *e);
-void shmt_team_kill_processes(struct shmt_team *team);
-int shmt_team_kill_process(const struct shmt_team *team, uint32_t rank, pid_t pid);
-int shmt_team_collect_processes(struct shmt_team *team);
-
-/* threads.c: likewise. */
-int shmt_team_start_threads(struct shmt_team *team, struct shmt_error *e);
-void shmt_team_kill_threads(struct shmt_team *team);
-void shmt_team_collect_threads(struct shmt_team *team);
 
 /* supervisor.c: the life of the supervisor, and by its forks of the workers. */
 struct shmt_team_birth {
@@ -92,16 +79,15 @@ struct shmt_team_word {
 #define SHMT_TEAM_KILL     3 /* caller: all */
 #define SHMT_TEAM_KILL_ONE 4 /* caller */
 
-/* settle.c: what a forked child sheds of the application. All signals are blocked when it is called, and none afterwards. */
+/* settle.c: resets in a forked child what it has inherited from the application's signals. All signals are blocked before, and
+ * none afterwards. */
 void shmt_settle_signals(const sigset_t *masked);
 /* The name that ps and top show: "shmtrain-", kind, and the number if it is not negative. At most 15 characters are kept. */
 void shmt_settle_name(const char *kind, int64_t number);
 
-/* In a worker's process: a file that becomes shorter while it is mapped (base/mapped.h) ends it with a sentence, and so does one of
- * these when it may have been changed while the worker was stopped (faults.c). */
+/* In a worker's process: the worker ends with a sentence when a mapped file becomes shorter (base/mapped.h), and when one of the
+ * guarded files may have been changed while the worker was stopped (faults.c). */
 void shmt_faults_answer(struct shmt_team_end *end, const struct shmt_guarded guarded[2]);
 
 /* oom.c: how often the kernel has ended a process for lack of memory since it was started; 0 where it does not say. */
 uint64_t shmt_oom_kills(void);
-
-#endif

@@ -1,9 +1,8 @@
-/* A team of threads. Called by team.c. Keeps the contract of processes: the first failure sets the abort word, and the
- * descriptor is hung up when all bodies have returned. What threads cannot have: they are not killed, and a crash is the
- * process's. */
+/* A team of threads. Called by team.c, by the row at the end. Keeps the contract of processes: the first failure sets the abort
+ * word, and the descriptor is hung up when all bodies have returned. What threads cannot have: they are not killed, and a crash
+ * is the process's. */
 #include "runtime/team_priv.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,13 +34,13 @@ static void abort_team(struct shmt_team *team, uint32_t value) {
 static void note_end(struct shmt_team *team, uint32_t rank, int status) {
     struct shmt_team_threads *threads = team->threads;
     pthread_mutex_lock(&threads->lock);
-    const bool first = !shmt_team_is_peaceful(status) && load_relaxed(&team->ledger->first) == 0; /* under the lock */
+    const bool first = !shmt_team_is_clean_end(status) && load_relaxed(&team->ledger->first) == 0; /* under the lock */
     if (first) {
         store_release(&team->ledger->first, rank + 1); /* pairs with the acquire in ends.c */
         abort_team(team, rank + 1);
     }
     pthread_mutex_unlock(&threads->lock);
-    if (first && team->spec.roused) team->spec.roused(team->spec.arg);
+    if (first && team->spec.on_abort) team->spec.on_abort(team->spec.arg);
 
     pthread_mutex_lock(&threads->lock);
     const bool last = --threads->n_running == 0;
@@ -114,10 +113,10 @@ static void join(struct shmt_team *team, uint32_t n) {
     team->threads = NULL;
 }
 
-int shmt_team_start_threads(struct shmt_team *team, struct shmt_error *e) {
+static int start(struct shmt_team *team, struct shmt_error *e) {
     const uint32_t n = team->spec.n;
     team->threads = calloc(1, sizeof *team->threads + n * sizeof team->threads->worker[0]);
-    if (!team->threads) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to start %u threads for %s", n, team->what);
+    if (!team->threads) return shmt_no_memory(e, "to start %u threads for %s", n, team->what);
     pthread_mutex_init(&team->threads->lock, NULL);
     pthread_cond_init(&team->threads->opened, NULL);
     team->threads->n_running = n;
@@ -133,12 +132,18 @@ int shmt_team_start_threads(struct shmt_team *team, struct shmt_error *e) {
         made, n, team->what, strerror(code));
 }
 
-void shmt_team_kill_threads(struct shmt_team *team) {
+static void kill_all(struct shmt_team *team) {
     pthread_mutex_lock(&team->threads->lock);
     const bool running = team->threads->n_running > 0;
     if (running) abort_team(team, SHMT_TEAM_KILLED);
     pthread_mutex_unlock(&team->threads->lock);
-    if (running && team->spec.roused) team->spec.roused(team->spec.arg);
+    if (running && team->spec.on_abort) team->spec.on_abort(team->spec.arg);
 }
 
-void shmt_team_collect_threads(struct shmt_team *team) { join(team, team->spec.n); }
+static int collect(struct shmt_team *team) {
+    join(team, team->spec.n);
+    return 0;
+}
+
+const struct shmt_team_kind SHMT_TEAM_THREADS = {
+    .name = "threads", .shares_process = true, .start = start, .kill = kill_all, .collect = collect};

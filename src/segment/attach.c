@@ -5,13 +5,13 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/checked.h"
+#include "base/io.h"
 #include "base/mapped.h"
 #include "segment/budget.h"
 #include "segment/segment_priv.h"
@@ -69,14 +69,10 @@ void shmt_segment_undo(struct shmt_segment *segment) {
 }
 
 static int read_header(int fd, struct shmt_segment_header *out, struct shmt_error *e) {
-    ssize_t n;
-    do {
-        n = pread(fd, out, sizeof *out, 0);
-    } while (n < 0 && errno == EINTR);
+    const int64_t n = shmt_io_read(fd, out, sizeof *out, 0);
     if (n < 0) return shmt_fail_errno(e, "cannot read the header of a shared memory segment from descriptor %d", fd);
     if ((size_t)n < sizeof *out) {
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "descriptor %d is not a shared memory segment of shmtrain: it is only %zd bytes long", fd, n);
+        return shmt_refuse(e, "descriptor %d is not a shared memory segment of shmtrain: it is only %d bytes long", fd, (int)n);
     }
     return 0;
 }
@@ -84,20 +80,19 @@ static int read_header(int fd, struct shmt_segment_header *out, struct shmt_erro
 /* Is it a segment of ours, of this version, and laid out as expected? Looks at the copy only. */
 static int check_header(int fd, const struct shmt_segment_header *header, uint64_t fingerprint, struct shmt_error *e) {
     if (header->magic != SHMT_SEGMENT_MAGIC) {
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "descriptor %d is not a shared memory segment of shmtrain: it does not start like one", fd);
+        return shmt_refuse(e, "descriptor %d is not a shared memory segment of shmtrain: it does not start like one", fd);
     }
     if (header->version != SHMT_SEGMENT_VERSION || header->header_bytes != SHMT_SEGMENT_HEADER_BYTES) {
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "the shared memory segment has version %" PRIu32 " with a header of %" PRIu32
-                         " bytes, not %u with %u: use the same shmtrain in all programs",
-                         header->version, header->header_bytes, SHMT_SEGMENT_VERSION, SHMT_SEGMENT_HEADER_BYTES);
+        return shmt_refuse(e,
+                           "the shared memory segment has version %" PRIu32 " with a header of %" PRIu32
+                           " bytes, not %u with %u: use the same shmtrain in all programs",
+                           header->version, header->header_bytes, SHMT_SEGMENT_VERSION, SHMT_SEGMENT_HEADER_BYTES);
     }
     if (header->fingerprint != fingerprint) {
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "the shared memory segment is laid out for something else (fingerprint %016" PRIx64
-                         ", expected %016" PRIx64 "): use the same shmtrain and the same configuration in all programs",
-                         header->fingerprint, fingerprint);
+        return shmt_refuse(e,
+                           "the shared memory segment is laid out for something else (fingerprint %016" PRIx64
+                           ", expected %016" PRIx64 "): use the same shmtrain and the same configuration in all programs",
+                           header->fingerprint, fingerprint);
     }
     return 0;
 }
@@ -106,14 +101,14 @@ static int check_header(int fd, const struct shmt_segment_header *header, uint64
 static int check_file(int fd, const struct shmt_segment_header *header, int flags, struct shmt_error *e) {
     const int seals = flags & SHMT_ATTACH_NAMED ? SHMT_SEGMENT_SEALS : fcntl(fd, F_GET_SEALS);
     if (seals < 0 || (seals & SHMT_SEGMENT_SEALS) != SHMT_SEGMENT_SEALS) {
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "the shared memory segment is not sealed: another process could still resize it");
+        return shmt_refuse(e, "the shared memory segment is not sealed: another process could still resize it");
     }
     struct stat file;
     if (fstat(fd, &file) != 0) return shmt_fail_errno(e, "cannot read the size of a shared memory segment");
     if (file.st_size < SHMT_SEGMENT_HEADER_BYTES || header->bytes != (uint64_t)file.st_size) {
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "the shared memory segment is damaged: its header says %" PRIu64 " bytes but it is %jd bytes long",
-                         header->bytes, (intmax_t)file.st_size);
+        return shmt_refuse(e,
+                           "the shared memory segment is damaged: its header says %" PRIu64 " bytes but it is %jd bytes long",
+                           header->bytes, (intmax_t)file.st_size);
     }
     return 0;
 }

@@ -12,7 +12,7 @@
 #define RESERVE_PART  32
 
 /* Takes over a limit that leaves less than those before. */
-static void consider(struct shmt_budget *budget, uint64_t available, uint64_t limit, const char *what, const char *where) {
+static void apply_limit(struct shmt_budget *budget, uint64_t available, uint64_t limit, const char *what, const char *where) {
     if (available >= budget->available_bytes) return;
     budget->available_bytes = available;
     budget->limit_bytes = limit;
@@ -35,7 +35,7 @@ static uint64_t consider_machine(const char *root, struct shmt_budget *budget) {
     if (n < 0 || (size_t)n >= sizeof path) return UINT64_MAX;
     if (!shmt_keyed_number(path, "MemAvailable:", &available_kib) || available_kib > UINT64_MAX / 1024) return UINT64_MAX;
     if (!shmt_keyed_number(path, "MemTotal:", &total_kib) || total_kib > UINT64_MAX / 1024) total_kib = available_kib;
-    consider(budget, available_kib * 1024, total_kib * 1024, "memory of the machine", "");
+    apply_limit(budget, available_kib * 1024, total_kib * 1024, "memory of the machine", "");
     return total_kib * 1024;
 }
 
@@ -75,8 +75,9 @@ void shmt_budget_read(const char *root, struct shmt_budget *out) {
             /* No group uses more than there is; memory.stat takes the kernel longer than all else here. */
             if (limit > machine && limit - machine >= out->available_bytes) continue;
             if (!read_use(&group, &use)) use = 0;
-            consider(out, limit - shmt_min_u64(limit, use), limit, "memory limit of control group", shmt_cgroup_name(&group));
-        } while (shmt_cgroup_up(&group));
+            apply_limit(out, limit - shmt_min_u64(limit, use), limit, "memory limit of control group",
+                        shmt_cgroup_name(&group));
+        } while (shmt_cgroup_to_parent(&group));
     }
 }
 

@@ -12,12 +12,12 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/checked.h"
 #include "base/process.h"
 #include "segment/segment_priv.h"
+#include "sync/host.h"
 
 #define FOLDER     "/dev/shm"
 #define FIRST_MARK ((off_t)1 << 40) /* marks stand behind the end of any file that memory could hold */
@@ -27,10 +27,7 @@
 
 static const char *const SUFFIXES[SHMT_NAMED_PARTS] = {"", ".data", ".valid"};
 
-static void nap(void) {
-    const struct timespec pause = {.tv_nsec = NAP_NS};
-    (void)nanosleep(&pause, NULL);
-}
+static void nap(void) { shmt_sleep_ns(NAP_NS); }
 
 /* ---- names ---- */
 
@@ -43,21 +40,19 @@ int shmt_named_check(const char *name, struct shmt_error *e) {
     const size_t n = strlen(name);
     const size_t good = strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-.");
     if (n == 0 || n >= SHMT_NAME_BYTES)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "the store's name \"%.20s%s\" has %zu characters: give it 1 to %d", name,
-                         n > 20 ? "..." : "", n, SHMT_NAME_BYTES - 1);
+        return shmt_refuse(e, "the store's name \"%.20s%s\" has %zu characters: give it 1 to %d", name, n > 20 ? "..." : "", n,
+                           SHMT_NAME_BYTES - 1);
     if (good < n)
-        return shmt_fail(
-            e, SHMTRAIN_E_USAGE,
-            "the store's name \"%.*s...\" continues with a character that is not a letter, a digit, '.', '_' or '-'", (int)good,
-            name);
+        return shmt_refuse(
+            e, "the store's name \"%.*s...\" continues with a character that is not a letter, a digit, '.', '_' or '-'",
+            (int)good, name);
     if (name[0] == '.' || name[0] == '-')
-        return shmt_fail(e, SHMTRAIN_E_USAGE,
-                         "the store's name \"%s\" starts with '%c': start it with a letter, a digit or '_'", name, name[0]);
+        return shmt_refuse(e, "the store's name \"%s\" starts with '%c': start it with a letter, a digit or '_'", name,
+                           name[0]);
     for (int part = SHMT_NAMED_DATA; part < SHMT_NAMED_PARTS; part++)
         if (ends_in(name, SUFFIXES[part]))
-            return shmt_fail(e, SHMTRAIN_E_USAGE,
-                             "the store's name \"%s\" ends in %s, which is reserved for data: use another name", name,
-                             SUFFIXES[part]);
+            return shmt_refuse(e, "the store's name \"%s\" ends in %s, which is reserved for data: use another name", name,
+                               SUFFIXES[part]);
     return 0;
 }
 
@@ -70,9 +65,8 @@ static void file_name(const char *name, enum shmt_named_part part, char out[128]
 
 static int fail_no_store(const char *name, enum shmt_named_part part, struct shmt_error *e) {
     if (part != SHMT_NAMED_STORE)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "store %s has no shared data: its run has ended, or keeps its data private",
-                         name);
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "there is no store %s: shmtrain ls lists the existing ones", name);
+        return shmt_refuse(e, "store %s has no shared data: its run has ended, or keeps its data private", name);
+    return shmt_refuse(e, "there is no store %s: shmtrain ls lists the existing ones", name);
 }
 
 /* Only what this user has made, as we make it, is looked into. After the lock: whoever removes it holds the exclusive one. */
@@ -85,8 +79,8 @@ static int check_file(const char *name, enum shmt_named_part part, int fd, struc
                       : file.st_nlink > 1         ? "has several names (hard links)"
                                                   : NULL;
     if (why)
-        return shmt_fail(e, SHMTRAIN_E_USAGE, "store %s is refused: " FOLDER "/shmtrain-%ju-%s%s %s", name,
-                         (uintmax_t)geteuid(), name, SUFFIXES[part], why);
+        return shmt_refuse(e, "store %s is refused: " FOLDER "/shmtrain-%ju-%s%s %s", name, (uintmax_t)geteuid(), name,
+                           SUFFIXES[part], why);
     return file.st_nlink == 0 ? fail_no_store(name, part, e) : 0;
 }
 
@@ -133,18 +127,53 @@ int shmt_named_open(const char *name, enum shmt_named_part part, enum shmt_named
     return 0;
 }
 
-int shmt_named_create(const char *name, enum shmt_named_part part, int *out, struct shmt_error *e) {
-    char file[128];
-    int rc = shmt_named_check(name, e);
-    if (rc < 0) return rc;
-    file_name(name, part, file);
+/* ---- making ---- */
+
+void shmt_named_sign(int fd) {
+    struct shmt_life mine;
+    shmt_life_mine(&mine);
+    if (pwrite(fd, &mine, sizeof mine, SHMT_NAMED_SIGNATURE_OFF) < 0) return; /* no room: then the store fails */
+}
+
+static int claim(const char *name, enum shmt_named_part part, int fd, struct shmt_error *e) {
+    if (fchmod(fd, 0600) != 0) /* whatever the umask has left */
+        return shmt_fail_errno(e, "cannot make store %s private (fchmod)", name);
+    int rc = hold_open(name, fd, e);
+    if (rc < 0 || part != SHMT_NAMED_STORE) return rc;
+    shmt_named_sign(fd);
+    rc = shmt_mark_hold(fd, SHMT_MARK_RUN, e);
+    return rc < 0 ? rc : 0;
+}
+
+/* A file that gets its name when it is claimed: nobody sees it sooner. 1: made; 0: the name is taken; -1: this file system has
+ * no such files, or something else is wrong, which the other way then says. */
+static int create_claimed(const char *name, enum shmt_named_part part, const char *file, int *out) {
+    char self[64], path[160];
+    const int fd = open(FOLDER, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd < 0) return -1;
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    snprintf(path, sizeof path, FOLDER "%s", file);
+    if (claim(name, part, fd, NULL) == 0) {
+        if (linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW) == 0) {
+            *out = fd;
+            return 1;
+        }
+        if (errno == EEXIST) {
+            close(fd);
+            return 0;
+        }
+    }
+    close(fd);
+    return -1;
+}
+
+/* Here others see it, for a moment, before it is claimed. */
+static int create_and_claim(const char *name, enum shmt_named_part part, const char *file, int *out, struct shmt_error *e) {
     for (;;) {
         const int fd = shm_open(file, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
         if (fd < 0 && errno == EEXIST) return 0;
         if (fd < 0) return fail_open(name, "made", file, e);
-        if (fchmod(fd, 0600) != 0) /* whatever the umask has left */
-            rc = shmt_fail_errno(e, "cannot make store %s private (fchmod)", name);
-        if (rc == 0) rc = hold_open(name, fd, e);
+        const int rc = claim(name, part, fd, e);
         if (rc == 0 && shmt_named_is(name, part, fd)) {
             *out = fd;
             return 1;
@@ -157,6 +186,15 @@ int shmt_named_create(const char *name, enum shmt_named_part part, int *out, str
     }
 }
 
+int shmt_named_create(const char *name, enum shmt_named_part part, int *out, struct shmt_error *e) {
+    char file[128];
+    int rc = shmt_named_check(name, e);
+    if (rc < 0) return rc;
+    file_name(name, part, file);
+    rc = create_claimed(name, part, file, out);
+    return rc >= 0 ? rc : create_and_claim(name, part, file, out, e);
+}
+
 bool shmt_named_is(const char *name, enum shmt_named_part part, int fd) {
     char file[128], path[160];
     struct stat mine, there;
@@ -166,12 +204,6 @@ bool shmt_named_is(const char *name, enum shmt_named_part part, int fd) {
 }
 
 /* ---- who has made it ---- */
-
-void shmt_named_sign(int fd) {
-    struct shmt_life mine;
-    shmt_life_mine(&mine);
-    if (pwrite(fd, &mine, sizeof mine, SHMT_NAMED_SIGNATURE_OFF) < 0) return; /* no room: then the store fails */
-}
 
 bool shmt_named_is_empty(uint64_t file_bytes) { return file_bytes <= SHMT_NAMED_SIGNATURE_OFF + sizeof(struct shmt_life); }
 
@@ -183,7 +215,7 @@ static bool maker_has_ended(int fd) {
 
 bool shmt_named_runs(int fd) { return shmt_mark_is_held(fd, SHMT_MARK_RUN) && !maker_has_ended(fd); }
 
-void shmt_named_let_go(int fd) { (void)flock(fd, LOCK_UN); }
+void shmt_named_unlock(int fd) { (void)flock(fd, LOCK_UN); }
 
 /* ---- removing ---- */
 
@@ -256,7 +288,7 @@ static int remove_orphans(const char *name, bool force, struct shmt_error *e) {
         if (fd < 0 && errno == ENOENT) continue;
         int rc = 0;
         if (fd >= 0 && !lock_alone(fd) && !force)
-            rc = shmt_fail(e, SHMTRAIN_E_USAGE, "the data of store %s is in use: remove it with --force", name);
+            rc = shmt_refuse(e, "the data of store %s is in use: remove it with --force", name);
         if (rc == 0 && (fd < 0 || shmt_named_is(name, (enum shmt_named_part)part, fd)))
             rc = shmt_named_unlink(name, (enum shmt_named_part)part, e);
         if (fd >= 0) close(fd);
@@ -288,7 +320,7 @@ int shmt_named_remove(const char *name, bool force, struct shmt_error *e) {
     }
     /* The lock, if it is had, is kept until the names are gone: nobody begins to use the store in between. */
     if (fd >= 0 && !lock_alone(fd) && !force && !maker_has_ended(fd))
-        rc = shmt_fail(e, SHMTRAIN_E_USAGE, "store %s is in use: remove it with --force", name);
+        rc = shmt_refuse(e, "store %s is in use: remove it with --force", name);
     if (rc == 0) rc = remove_parts(name, fd, e);
     if (fd >= 0) close(fd);
     return rc;
@@ -360,7 +392,7 @@ int shmt_named_list(char (**out)[SHMT_NAME_BYTES], struct shmt_error *e) {
     closedir(folder);
     if (rc < 0) {
         free(names);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory to list the named stores");
+        return shmt_no_memory(e, "to list the named stores");
     }
     if (n > 0) qsort(names, n, sizeof *names, compare);
     size_t n_stores = 0; /* each by all of its parts */

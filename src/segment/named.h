@@ -4,17 +4,16 @@
  *     /dev/shm/shmtrain-UID-NAME            the store
  *     /dev/shm/shmtrain-UID-NAME.data       its run's training data, .valid its validation data; gone when the run is over
  *
- * Who is there is said by two kinds of locks, which the kernel drops when their holder ends, however it ends. Whoever has a store
- * open holds a shared flock on it: who gets the exclusive one knows that nobody has it open. And single *marks*, beyond the end of
- * any file, are held by one holder each (OFD locks): "the run goes on", "this guest lives". Process numbers that stand in a store
- * are for messages.
+ * Two kinds of locks tell who is there; the kernel drops them when their holder ends, however it ends. A process that has a store
+ * open holds a shared flock on it: a process that gets the exclusive one knows that no other has it open. *Marks* are single bytes
+ * beyond the end of any file, locked by one holder each (OFD locks): "the run goes on", "this guest lives". Process numbers in a
+ * store are for messages only.
  *
- * Both belong to the open file, which forked children share: they last until the last of them has ended. So who makes a store
- * also signs it, with a number that is its process's alone (base/process.h): a run whose maker has ended is over, and its store
- * is in nobody's use, whoever still holds the locks. In another PID namespace the locks alone tell. Nothing in here is trusted:
+ * Both belong to the open file, which forked children share: they last until the last of them has ended. So the maker of a
+ * store also signs it, with a number that is its process's alone (base/process.h): when the maker has ended, the run is over and
+ * the store not in use, whoever still holds the locks. In another PID namespace the locks alone tell. Nothing in here is trusted:
  * /dev/shm is everybody's, so a file counts only when it is a regular one of this user, closed to others, under one name. */
-#ifndef SHMT_SEGMENT_NAMED_H
-#define SHMT_SEGMENT_NAMED_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,8 +33,9 @@ enum shmt_named_part { SHMT_NAMED_STORE, SHMT_NAMED_DATA, SHMT_NAMED_VALID, SHMT
  * like a part. Errors: _USAGE. */
 int shmt_named_check(const char *name, struct shmt_error *e);
 
-/* Makes an empty file, for this user alone, and holds it open. 1: made, *out is its descriptor; 0: there is one already (or
- * something else of that name). Errors: _USAGE (the name), _SYSTEM. */
+/* Makes an empty file, for this user alone, and holds it open; a store is signed, and has the mark of a run. All of this before
+ * others see it, where /dev/shm makes files without a name (O_TMPFILE), else a moment later. 1: made, *out is its descriptor;
+ * 0: there is one already (or something else of that name). Errors: _USAGE (the name), _SYSTEM. */
 int shmt_named_create(const char *name, enum shmt_named_part part, int *out, struct shmt_error *e);
 
 enum shmt_named_how {
@@ -46,10 +46,10 @@ enum shmt_named_how {
 
 #define SHMT_NAMED_SIGNATURE_OFF 64 /* in the file, behind what segments begin with; 16 bytes */
 
-/* By who has made the empty file: that it is this process's. Where that cannot be written the locks alone tell. */
+/* Writes into a store's file that it is this process's, as making it does. If that fails, the locks alone tell. */
 void shmt_named_sign(int fd);
 
-/* Whether a file holds no more than a signature, if that: its maker has not come to make the store. */
+/* Whether a file is empty but for a signature: its maker has not made the store yet. */
 bool shmt_named_is_empty(uint64_t file_bytes);
 
 /* Opens a file that is there. Waits up to a second for somebody who is just removing it. Errors: _USAGE (the name; there is
@@ -59,15 +59,14 @@ int shmt_named_open(const char *name, enum shmt_named_part part, enum shmt_named
 /* Whether `name` still stands for the file that is open as `fd`. */
 bool shmt_named_is(const char *name, enum shmt_named_part part, int fd);
 
-/* Takes the name away; who has it open keeps the memory. Harmless where there is none. Errors: _SYSTEM. */
+/* Removes the name; processes that have the file open keep the memory. Harmless where there is none. Errors: _SYSTEM. */
 int shmt_named_unlink(const char *name, enum shmt_named_part part, struct shmt_error *e);
 
 /* Takes the names of all parts away, of data whose store is gone, too. A store that somebody has open, unless its maker has
  * ended: _USAGE, unless `force`. Errors: _USAGE (the name; there is none; not ours), _SYSTEM. */
 int shmt_named_remove(const char *name, bool force, struct shmt_error *e);
 
-/* Removes what is left of a store that is cut so short that it is none, and that nobody has open. True: it is gone, perhaps by
- * another one who has just done the same. */
+/* Removes a file that is too short to be a store, if no process has it open. True: it is gone, perhaps removed by another process. */
 bool shmt_named_remove_remnant(const char *name);
 
 /* Whether there is something of that name; for what cannot be opened, too. */
@@ -92,10 +91,8 @@ bool shmt_mark_is_held(int fd, uint64_t mark);
 /* Whether the store's run goes on: its mark is held, and its maker has not ended. */
 bool shmt_named_runs(int fd);
 
-/* Lets go of the file for all who have inherited it; by who has opened it. */
-void shmt_named_let_go(int fd);
+/* Releases the lock on the open file, for all processes that have inherited it. Called by the one that opened it. */
+void shmt_named_unlock(int fd);
 
 /* The bytes that the file system of all these files has left, and its size; UINT64_MAX, twice, where it does not say. */
 void shmt_named_room(uint64_t *free_out, uint64_t *size_out);
-
-#endif

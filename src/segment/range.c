@@ -1,8 +1,8 @@
-/* Ranges inside a segment: where they are, how their pages come and go, and how offsets are planned. See segment.h. */
+/* Ranges inside a segment: where they are, how their pages come, and how offsets are planned. See segment.h. */
 #include "segment/segment.h"
 
 #include <errno.h>
-#include <string.h>
+#include <stddef.h>
 
 #include "base/atomic.h"
 #include "base/checked.h"
@@ -31,26 +31,6 @@ void shmt_segment_populate(const struct shmt_segment *segment, uint64_t off, uin
     const uint64_t first = (uint64_t)(start - segment->base) & ~(page_bytes - 1);
     const uint64_t end = (uint64_t)(start - segment->base) + bytes;
     shmt_segment_enter(segment->base + first, end - first, page_bytes, write);
-}
-
-void shmt_segment_punch(const struct shmt_segment *segment, uint64_t off, uint64_t bytes) {
-    unsigned char *start = shmt_segment_at(segment, off, bytes);
-    if (!start || bytes == 0) return;
-    /* Whole pages only: what is left of huge ones at the ends is not cleared by every kernel. */
-    uint64_t from = SHMT_SEGMENT_HEADER_BYTES + off, end = from + bytes;
-    const uint64_t mask = segment->page_bytes - 1, first = (from + mask) & ~mask, last = end & ~mask;
-    int rc = -1;
-    if (first < last) {
-        do {
-            rc = fallocate(segment->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)first, (off_t)(last - first));
-        } while (rc != 0 && errno == EINTR);
-    }
-    if (rc != 0) { /* the pages stay, but the contents are as promised */
-        memset(start, 0, bytes);
-        return;
-    }
-    memset(start, 0, first - from);
-    memset(segment->base + last, 0, end - last);
 }
 
 static uint64_t add_aligned(struct shmt_layout *layout, uint64_t count, uint64_t each_bytes, uint64_t alignment) {

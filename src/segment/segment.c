@@ -47,9 +47,7 @@ static int check_file_limit(uint64_t bytes, struct shmt_error *e) {
 }
 
 static int check_need(uint64_t bytes, const char *what, struct shmt_error *e) {
-    struct shmt_budget budget;
-    shmt_budget_read("", &budget);
-    return shmt_budget_check(&budget, bytes, what, NULL, SHMT_SEGMENT_REMEDY, e);
+    return shmt_budget_need(bytes, what, NULL, SHMT_SEGMENT_REMEDY, e);
 }
 
 /* Room of the file system that a given file lies in, which is small in containers; what the file has of it is there. Refuses what

@@ -6,10 +6,9 @@
  * range, because placed pages do not move, posix_fallocate in steps, which places the pages -- so that a machine without
  * memory is told by an error here and not by a signal later -- and a look at where the pages are. What the machine refuses
  * and can be done without (a policy, huge pages, room on a node) is said in one line of the log. A header with magic,
- * version, size and fingerprint opens the segment; whoever attaches copies it first, checks the copy, and uses only the
+ * version, size and fingerprint opens the segment; a process that attaches copies it first, checks the copy, and uses only the
  * copy. Inside, everything is an offset: different processes may have the segment at different addresses. */
-#ifndef SHMT_SEGMENT_SEGMENT_H
-#define SHMT_SEGMENT_SEGMENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -85,13 +84,9 @@ void *shmt_segment_at(const struct shmt_segment *segment, uint64_t off, uint64_t
 /* Enters the pages of a range into this process's page table, so that the first pass meets no page faults. Changes no content,
  * so others may be using it. write: 1 where this process will be the first to fill the pages (0.4 s per GiB, clearing them
  * included); 0 where it will read, or where somebody has filled them already (0.08 s per GiB; on x86 they are entered writable
- * all the same). The other way round it is right too, but takes 2 to 3 times as long. Harmless when refused or when the range
- * is not inside. */
+ * all the same). The wrong value only costs time: it takes 2 to 3 times as long. Does nothing when the system refuses, or when
+ * the range is not inside. */
 void shmt_segment_populate(const struct shmt_segment *segment, uint64_t off, uint64_t bytes, int write);
-
-/* Gives the pages of a range back to the system (contents become zero): for estimates that were too large. The pages are not
- * placed any more: whoever touches them again takes the risk that create takes away. */
-void shmt_segment_punch(const struct shmt_segment *segment, uint64_t off, uint64_t bytes);
 
 /* A window: ranges of the contents, one behind the other in the order given, at addresses that follow one another. It is the
  * same memory, on the same pages, which keep the node that they were placed on; what is written in the one place is there in
@@ -122,5 +117,3 @@ uint64_t shmt_layout_add_pages(struct shmt_layout *layout, uint64_t count, uint6
 
 /* Aligned to `alignment` (a power of two, 4096 at least) in the mapping, where ranges of memory are bound. */
 uint64_t shmt_layout_add_at(struct shmt_layout *layout, uint64_t count, uint64_t each_bytes, uint64_t alignment);
-
-#endif

@@ -1,6 +1,5 @@
 /* What the files of `segment` share. */
-#ifndef SHMT_SEGMENT_SEGMENT_PRIV_H
-#define SHMT_SEGMENT_SEGMENT_PRIV_H
+#pragma once
 
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -53,5 +52,3 @@ int shmt_placing_bind(const struct shmt_segment_wish *wish, const struct shmt_se
 
 /* After pages are placed: says in one line what lies on other nodes than wished. */
 void shmt_placing_look(const struct shmt_segment_wish *wish, const struct shmt_segment *segment);
-
-#endif

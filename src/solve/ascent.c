@@ -8,10 +8,15 @@
 #include "base/atomic.h"
 #include "base/random.h"
 #include "solve/columns_priv.h"
+#include "solve/heaps.h"
 #include "solve/loss_priv.h"
 #include "solve/rows_priv.h"
 
 #define LOOK_EVERY 256  /* coordinates */
+#define AHEAD      8    /* ... whose rows are asked for before they are visited, and ... */
+#define BEGINNING  16   /* ... what they are found by, so many before */
+#define LINES      4    /* ... at most: a processor follows a longer row by itself */
+#define LINE       64   /* bytes */
 #define MOST_ROOTS 200  /* steps to a zero; a few are enough but for numbers far from 1 */
 #define ROOT_LEFT  1e-2 /* what they leave of the way to it, and of the unit of t */
 
@@ -49,10 +54,10 @@ static void rest_rows(const struct shmt_pass *pass, uint64_t number, uint64_t fr
         down += u > 0 ? 0 : -u;
         weight += shmt_problem_weight(pass->problem, i);
     }
-    shmt_leave_sum(pass, SHMT_SUM_UP, number, up);
-    shmt_leave_sum(pass, SHMT_SUM_DOWN, number, down);
-    shmt_leave_sum(pass, SHMT_SUM_WEIGHT, number, weight);
-    shmt_leave_sum(pass, SHMT_SUM_CURVE, number, 0);
+    shmt_pass_put_sum(pass, SHMT_SUM_UP, number, up);
+    shmt_pass_put_sum(pass, SHMT_SUM_DOWN, number, down);
+    shmt_pass_put_sum(pass, SHMT_SUM_WEIGHT, number, weight);
+    shmt_pass_put_sum(pass, SHMT_SUM_CURVE, number, 0);
 }
 
 static double first_image(const struct shmt_pass *pass, uint32_t j, const void *unused) {
@@ -66,7 +71,7 @@ static double first_image(const struct shmt_pass *pass, uint32_t j, const void *
     return 0;
 }
 
-void shmt_ascent_rest(const struct shmt_pass *pass) {
+void shmt_ascent_start(const struct shmt_pass *pass) {
     const uint64_t all = (uint64_t)pass->plan->of.n_columns + pass->plan->of.bias;
     uint64_t from, to;
     shmt_each_block(pass, NULL, rest_rows);
@@ -111,9 +116,10 @@ struct ascent {
 };
 
 static void shuffle(const struct shmt_pass *pass, struct ascent *a) {
+    const uint64_t seed = shmt_hash64(pass->state->epoch, pass->state->inner, a->visits, a->active);
     for (uint64_t i = a->active; i > 1; i--) {
         if (i % LOOK_EVERY == 0 && !shmt_pass_goes_on(pass)) return;
-        const uint64_t k = shmt_below(shmt_hash64(pass->state->epoch, pass->state->inner, a->visits, i), i);
+        const uint64_t k = shmt_below(shmt_mix64(seed + i), i);
         const uint32_t other = a->order[k];
         a->order[k] = a->order[i - 1];
         a->order[i - 1] = other;
@@ -143,6 +149,7 @@ INLINE double dot_shared(const struct shmtrain_data *data, uint64_t example, dou
     const uint64_t to = data->start[example + 1];
     uint64_t at = data->start[example];
     double sum[SHMT_LANES] = {0};
+    if (live == SHMT_LIVE_NO) return shmt_row_dot(data, example, w);
     for (; at + SHMT_LANES <= to; at += SHMT_LANES)
         for (uint64_t k = 0; k < SHMT_LANES; k++)
             sum[k] += (data->value ? (double)data->value[at + k] : 1) * load_word(&w[data->id[at + k]], live);
@@ -217,12 +224,30 @@ INLINE double ascend(struct ascent *a, uint64_t i, enum shmt_solve_loss loss, en
     return slope;
 }
 
+/* Coordinates come in no order that a processor could foresee. What is asked for may be one that is shrunk by then. */
+INLINE void ask_for(const struct shmtrain_data *data, const struct ascent *a, uint64_t k) {
+    if (k + BEGINNING < a->active) {
+        const uint64_t i = a->order[k + BEGINNING];
+        __builtin_prefetch(&data->start[shmt_problem_example(a->p, i)]);
+        __builtin_prefetch(&a->u[i], 1);
+        __builtin_prefetch(&a->square[i]);
+    }
+    if (k + AHEAD >= a->active) return;
+    const uint64_t e = shmt_problem_example(a->p, a->order[k + AHEAD]), from = data->start[e], n = data->start[e + 1] - from;
+    __builtin_prefetch(&data->label[e]);
+    for (uint64_t at = 0; at < LINES && at * LINE < n * sizeof *data->id; at++) {
+        __builtin_prefetch((const char *)(data->id + from) + at * LINE);
+        if (data->value) __builtin_prefetch((const char *)(data->value + from) + at * LINE);
+    }
+}
+
 /* Over those that are active. False: the phase is to be left. */
 INLINE bool sweep(const struct shmt_pass *pass, struct ascent *a, enum shmt_solve_loss loss, enum shmt_solve_live live) {
     double high = 0, low = 0;
     a->visits += a->active;
     for (uint64_t k = 0, visits = 0; k < a->active; visits++) {
         if (visits % LOOK_EVERY == 0 && !shmt_pass_goes_on(pass)) return false;
+        ask_for(a->p->data, a, k);
         const double slope = ascend(a, a->order[k], loss, live);
         if (isnan(slope)) {
             const uint32_t gone = a->order[k];
@@ -244,7 +269,7 @@ static bool sweep_alone(PASS) { return sweep(pass, a, SHMT_SOLVE_HINGE, SHMT_LIV
 static bool sweep_racy(PASS) { return sweep(pass, a, a->p->loss, SHMT_LIVE_RACY); }
 static bool sweep_atomic(PASS) { return sweep(pass, a, a->p->loss, SHMT_LIVE_ATOMIC); }
 
-void shmt_ascent_lay(const struct shmt_pass *pass) {
+void shmt_ascent_share_image(const struct shmt_pass *pass) {
     const struct shmt_problem *p = pass->problem;
     uint64_t from, to;
     shmt_solve_share((uint64_t)p->n_columns + p->bias, pass->part, pass->n_parts, &from, &to);
@@ -311,8 +336,22 @@ static void gain(const struct shmt_pass *pass, uint64_t number, uint64_t from, u
         sum += conjugate(pass, i, m->slope[i].pull) - conjugate(pass, i, m->scaled[i]);
         change += m->scaled[i] - m->slope[i].pull;
     }
-    shmt_leave_sum(pass, SHMT_SUM_GAIN, number, sum);
-    shmt_leave_sum(pass, SHMT_SUM_CHANGE, number, change);
+    shmt_heap_add_images(pass, number, from, to);
+    shmt_pass_put_sum(pass, SHMT_SUM_GAIN, number, sum);
+    shmt_pass_put_sum(pass, SHMT_SUM_CHANGE, number, change);
+}
+
+void shmt_ascent_gain(const struct shmt_pass *pass) { shmt_each_heaped_block(pass, SHMT_HEAP_IMAGES, NULL, gain); }
+
+/* x_j . u and x_j . its change. */
+static void sum_images(const struct shmt_pass *pass, uint64_t j, double *before, double *change) {
+    const struct shmt_solve_memory *m = pass->memory;
+    for (uint64_t at = m->start[j]; at < m->start[j + 1]; at++) {
+        const uint32_t i = m->row[at];
+        const double x = m->value ? (double)m->value[at] : 1;
+        *before += x * m->slope[i].pull;
+        *change += x * (m->scaled[i] - m->slope[i].pull);
+    }
 }
 
 /* Images of u and of the direction along column j. */
@@ -320,11 +359,11 @@ static void image_of_column(const struct shmt_pass *pass, uint64_t j) {
     const struct shmt_solve_memory *m = pass->memory;
     const double scale = 1 / (pass->problem->l2 * (double)pass->problem->n);
     double before = 0, change = 0;
-    for (uint64_t at = m->start[j]; at < m->start[j + 1]; at++) {
-        const uint32_t i = m->row[at];
-        const double x = m->value ? (double)m->value[at] : 1;
-        before += x * m->slope[i].pull;
-        change += x * (m->scaled[i] - m->slope[i].pull);
+    if (shmt_has_heaps(pass)) {
+        before = shmt_heap_sum(pass, j, SHMT_HEAP_IMAGES, SHMT_HEAP_BEFORE);
+        change = shmt_heap_sum(pass, j, SHMT_HEAP_IMAGES, SHMT_HEAP_CHANGE);
+    } else {
+        sum_images(pass, j, &before, &change);
     }
     m->product[j] = scale * before;
     m->direction[0][j] = scale * change;
@@ -333,7 +372,6 @@ static void image_of_column(const struct shmt_pass *pass, uint64_t j) {
 void shmt_ascent_image(const struct shmt_pass *pass) {
     const struct shmt_solve_memory *m = pass->memory;
     uint64_t first, behind;
-    shmt_each_block(pass, NULL, gain);
     shmt_solve_share_columns(pass->plan, m, pass->part, pass->n_parts, &first, &behind);
     for (uint64_t b = first; b < behind; b++) {
         const uint64_t to = shmt_min_u64((b + 1) * pass->plan->col_block, pass->plan->of.n_columns);
@@ -344,8 +382,8 @@ void shmt_ascent_image(const struct shmt_pass *pass) {
             cross += pass->problem->l2 * m->product[j] * m->direction[0][j];
             length += pass->problem->l2 * m->direction[0][j] * m->direction[0][j];
         }
-        shmt_leave_sum(pass, SHMT_SUM_CROSS, b, cross);
-        shmt_leave_sum(pass, SHMT_SUM_LENGTHS, b, length);
+        shmt_pass_put_sum(pass, SHMT_SUM_CROSS, b, cross);
+        shmt_pass_put_sum(pass, SHMT_SUM_LENGTHS, b, length);
     }
 }
 
@@ -364,7 +402,7 @@ static void advance_rows(const struct shmt_pass *pass, uint64_t number, uint64_t
     (void)unused;
     for (uint64_t i = from; i < to; i++)
         m->slope[i].curve = m->slope[i].pull + pass->state->step * (m->scaled[i] - m->slope[i].pull);
-    shmt_leave_sum(pass, SHMT_SUM_NOTHING, number, 0);
+    shmt_pass_put_sum(pass, SHMT_SUM_NOTHING, number, 0);
 }
 
 void shmt_ascent_advance(const struct shmt_pass *pass) {
@@ -375,9 +413,11 @@ void shmt_ascent_advance(const struct shmt_pass *pass) {
     uint64_t from, to;
     shmt_each_block(pass, NULL, advance_rows);
     shmt_solve_share((uint64_t)p->n_columns + p->bias, pass->part, pass->n_parts, &from, &to);
-    for (uint64_t j = from; j < to; j++)
-        next[j] = j == p->n_columns ? point(pass)[j] + rho(p) * (s->pull + s->step * s->change) / (double)p->n
-                                    : m->product[j] + s->step * m->direction[0][j];
+    for (uint64_t j = from; j < to; j++) {
+        const double w = j == p->n_columns ? point(pass)[j] + rho(p) * (s->pull + s->step * s->change) / (double)p->n
+                                           : m->product[j] + s->step * m->direction[0][j];
+        next[j] = s->rough ? shmt_pass_rounded(w) : w;
+    }
 }
 
 static void weigh(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *w) {
@@ -398,12 +438,15 @@ static void weigh(const struct shmt_pass *pass, uint64_t number, uint64_t from, 
         for (uint32_t k = 0; k < n; k++) z[k] = shmt_example_dot(p, i + k, w);
         shmt_losses(p, i, n, z, at);
         for (uint32_t k = 0; k < n; k++) loss += at[k].loss;
+        shmt_heap_add_slopes(pass, number, i, i + n);
     }
-    shmt_leave_sum(pass, SHMT_SUM_LOSS, number, loss);
-    shmt_leave_sum(pass, SHMT_SUM_UP, number, up);
-    shmt_leave_sum(pass, SHMT_SUM_DOWN, number, down);
-    shmt_leave_sum(pass, SHMT_SUM_WEIGHT, number, weight);
-    shmt_leave_sum(pass, SHMT_SUM_CURVE, number, 0);
+    shmt_pass_put_sum(pass, SHMT_SUM_LOSS, number, loss);
+    shmt_pass_put_sum(pass, SHMT_SUM_UP, number, up);
+    shmt_pass_put_sum(pass, SHMT_SUM_DOWN, number, down);
+    shmt_pass_put_sum(pass, SHMT_SUM_WEIGHT, number, weight);
+    shmt_pass_put_sum(pass, SHMT_SUM_CURVE, number, 0);
 }
 
-void shmt_ascent_weigh(const struct shmt_pass *pass) { shmt_each_block(pass, pass->memory->w[1 - pass->state->at], weigh); }
+void shmt_ascent_weigh(const struct shmt_pass *pass) {
+    shmt_each_heaped_block(pass, shmt_heap_slopes(pass), pass->memory->w[1 - pass->state->at], weigh);
+}

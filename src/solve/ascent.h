@@ -19,10 +19,10 @@
  * Where interior points (interior.h) lead nowhere, as rounding may have it with features of very different sizes, ascent takes over for
  * good: from their u, which is within its range.
  *
- * A step is the phases ASCEND, as often as there are sweeps, IMAGE, ADVANCE and WEIGH of newton.c's machine, and then SLOPE, for the
- * proof. u stands in slope[].pull. */
-#ifndef SHMT_SOLVE_ASCENT_H
-#define SHMT_SOLVE_ASCENT_H
+ * A step is the phases ASCEND, as often as there are sweeps, GAIN, IMAGE, ADVANCE and WEIGH of newton.c's machine, and then SLOPE, for the
+ * proof. u stands in slope[].pull. Where the step leads to floats (state->rough) a sweep begins with the image to that precision; bounds
+ * are of u alone. */
+#pragma once
 
 #include "solve/passes.h"
 
@@ -37,16 +37,19 @@ static inline uint32_t shmt_ascent_visits(const struct shmt_solve_state *s) { re
 double shmt_ascent_square(const struct shmt_problem *p, uint64_t i);
 
 /* u = 0 and w = 0; or where interior points were left (state.resumes) their u, with its image and their bias. Sums UP, DOWN, WEIGHT. */
-void shmt_ascent_rest(const struct shmt_pass *pass);
+void shmt_ascent_start(const struct shmt_pass *pass);
 
 /* Live: the image, to where all change it. */
-void shmt_ascent_lay(const struct shmt_pass *pass);
+void shmt_ascent_share_image(const struct shmt_pass *pass);
 
 /* A sweep over all coordinates, and some over those that may still move, number state->inner of the step; live over mine, else by part 0.
  * The last one leaves u in `scaled`. A step has several of these, so that none takes long. 0; -1: no memory. */
 int shmt_ascent_sweep(const struct shmt_pass *pass);
 
-/* The image of u, to `product`, and that of the direction: sums GAIN and CHANGE by rows, CROSS and LENGTHS by columns. */
+/* What the direction changes: sums GAIN and CHANGE. */
+void shmt_ascent_gain(const struct shmt_pass *pass);
+
+/* The image of u, to `product`, and that of the direction: sums CROSS and LENGTHS, by columns. */
 void shmt_ascent_image(const struct shmt_pass *pass);
 
 /* u and w after the step: to slope[].curve and to the point that is tried. */
@@ -62,5 +65,3 @@ double shmt_ascent_best_of_logistic(double before, double m, double c, double be
 
 /* The best step along a direction, at most 1, from these sums; `sum`: of u, before. */
 double shmt_ascent_step(const struct shmt_pass *pass, double gain, double change, double cross, double length, double sum);
-
-#endif

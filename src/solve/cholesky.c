@@ -21,10 +21,6 @@ void shmt_cholesky_row(uint64_t n, const double *a, double *r, uint64_t j) {
     for (uint64_t k = j + 1; k < n; k++) row[k] /= pivot;
 }
 
-void shmt_cholesky_factor(uint64_t n, const double *a, double *r) {
-    for (uint64_t j = 0; j < n; j++) shmt_cholesky_row(n, a, r, j);
-}
-
 void shmt_cholesky_solve(uint64_t n, const double *r, const double *b, double *x) {
     for (uint64_t j = 0; j < n; j++) x[j] = -b[j];
     for (uint64_t j = 0; j < n; j++) { /* r' y = -b */

@@ -15,8 +15,7 @@
  * share of rows that have it: of a column that all rows have the variance, of a word that few have the mean of its squares, near
  * enough. So a rare feature is not magnified, a common one with an offset is as if it were centred, and a free bias
  * takes the offset. */
-#ifndef SHMT_SOLVE_CHOOSE_H
-#define SHMT_SOLVE_CHOOSE_H
+#pragma once
 
 #include "solve/passes.h"
 
@@ -39,5 +38,3 @@ void shmt_choose_next(const struct shmt_pass *pass, struct shmt_solve_state *s);
 
 /* Fits of the longest choice. */
 uint32_t shmt_choice_most_fits(const struct shmt_problem *p);
-
-#endif

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "solve/columns_priv.h"
+#include "solve/heaps.h"
 
 enum { LANES = 4 };
 #define LOOK_EVERY 1024 /* entries of a column of the Hessian, for each of which there is a row */
@@ -41,8 +42,17 @@ static inline __attribute__((always_inline)) struct column_sums sum_entries(cons
     return (struct column_sums){lanes(pull), lanes(side), lanes(curve)};
 }
 
+/* A call of its own: within sum_column it slowed down the loops of those without heaps. */
+static __attribute__((noinline)) struct column_sums sum_heaps(const struct shmt_pass *pass, uint32_t j, uint32_t width) {
+    return (struct column_sums){.pull = shmt_heap_sum(pass, j, width, SHMT_HEAP_PULL),
+                                .side = width > SHMT_HEAP_SIDE ? shmt_heap_sum(pass, j, width, SHMT_HEAP_SIDE) : 0,
+                                .curve = shmt_heap_sum(pass, j, width, SHMT_HEAP_CURVE)};
+}
+
+/* Of squared loss, side: x times the examples' weights, by heaps alone. */
 static struct column_sums sum_column(const struct shmt_pass *pass, uint32_t j) {
     const struct shmt_solve_memory *m = pass->memory;
+    if (shmt_has_heaps(pass)) return sum_heaps(pass, j, shmt_heap_slopes(pass));
     const uint64_t from = m->start[j], to = m->start[j + 1];
     const bool sides = pass->state->up != 1 || pass->state->down != 1;
     if (m->value) return sides ? sum_entries(m, from, to, true, true) : sum_entries(m, from, to, true, false);
@@ -72,7 +82,7 @@ static double slope_of_column(const struct shmt_pass *pass, uint32_t j, const vo
     const struct column_sums of = sum_column(pass, j);
     double dual = of.pull;
     if (s->up != 1 || s->down != 1) dual = 0.5 * (s->up * (of.pull + of.side) + s->down * (of.pull - of.side));
-    if (s->shift != 0) dual -= s->shift * sum_weights(pass, j);
+    if (s->shift != 0) dual -= s->shift * (shmt_has_heaps(pass) ? of.side : sum_weights(pass, j));
     const double l2 = shmt_pass_l2(pass, j), over = fmax(0, fabs(dual) / n - p->l1);
     m->product[j] = dual / n;
     m->gradient[j] = l2 * w[j] - of.pull / n;
@@ -100,7 +110,9 @@ void shmt_pass_slope(const struct shmt_pass *pass, const double *w) {
 static double product_of_column(const struct shmt_pass *pass, uint32_t j, const void *vector) {
     const struct shmt_problem *p = pass->problem;
     const struct shmt_solve_memory *m = pass->memory;
-    const double *search = vector, product = shmt_is_bias(pass, j) ? pass->state->scaled : shmt_column_dot(m, j, m->scaled);
+    const double *search = vector, product = shmt_is_bias(pass, j)  ? pass->state->scaled
+                                             : shmt_has_heaps(pass) ? shmt_heap_sum(pass, j, SHMT_HEAP_SCALED, 0)
+                                                                    : shmt_column_dot(m, j, m->scaled);
     const double more = pass->state->face ? FACE_DAMPING * m->diagonal[j] : 0;
     m->product[j] = product / (double)p->n + (more + (shmt_is_bias(pass, j) ? 0 : shmt_pass_l2(pass, j))) * search[j];
     return m->product[j] * search[j];
@@ -111,9 +123,6 @@ void shmt_pass_product(const struct shmt_pass *pass, const double *search) {
 }
 
 /* ---- the Hessian: row j is X' D X, for one column of X ---- */
-
-/* Interior points: most examples' curvature is a small part of the mean one. They give their squares alone. */
-static double small_curve(const struct shmt_solve_state *s) { return s->interior ? s->small * s->curve / s->weight : 0; }
 
 /* Of columns j and beyond, which lie at the end of a row that ascends; else of all. */
 static void add_row(const struct shmt_pass *pass, uint64_t i, uint32_t j, double factor, double *to) {
@@ -129,7 +138,7 @@ static double hessian_of_column(const struct shmt_pass *pass, uint32_t j, const 
     const struct shmt_problem *p = pass->problem;
     const struct shmt_solve_memory *m = pass->memory;
     const uint64_t all = (uint64_t)p->n_columns + p->bias;
-    const double small = small_curve(pass->state);
+    const double small = shmt_small_curve(pass->state);
     double *row = m->hessian + j * all, alone = 0;
     (void)unused;
     memset(row, 0, all * sizeof *row);

@@ -1,12 +1,16 @@
 /* What passes by columns have in common. The bias is the column behind the last one, in which every example has a 1. */
-#ifndef SHMT_SOLVE_COLUMNS_PRIV_H
-#define SHMT_SOLVE_COLUMNS_PRIV_H
+#pragma once
 
 #include "base/checked.h"
 #include "base/point.h"
 #include "solve/passes.h"
 
 static inline bool shmt_is_bias(const struct shmt_pass *pass, uint64_t j) { return j == pass->plan->of.n_columns; }
+
+/* Interior points: most examples' curvature is a small part of the mean one. They give the Hessian their squares alone. */
+static inline double shmt_small_curve(const struct shmt_solve_state *s) {
+    return s->interior ? s->small * s->curve / s->weight : 0;
+}
 
 /* Calls `column` for each column of the blocks first .. behind - 1, and leaves the sums, block by block, of what it returns. `about`:
  * whatever it takes. */
@@ -20,7 +24,7 @@ static inline void shmt_columns_of(const struct shmt_pass *pass, uint64_t first,
         SHMT_POINT("fit:columns");
         if (!shmt_pass_goes_on(pass)) return;
         for (uint64_t j = b * pass->plan->col_block; j < to; j++) sum += column(pass, (uint32_t)j, about);
-        shmt_leave_number(pass->memory, pass->round, which, b, sum);
+        shmt_solve_put_number(pass->memory, pass->round, which, b, sum);
     }
 }
 
@@ -47,5 +51,3 @@ static inline double shmt_column_dot(const struct shmt_solve_memory *m, uint64_t
     for (; at < to; at++) sum[0] += (m->value ? (double)m->value[at] : 1) * of[m->row[at]];
     return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
-
-#endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "solve/columns_priv.h"
+#include "solve/heaps.h"
 #include "solve/loss_priv.h"
 #include "solve/rows_priv.h"
 
@@ -82,10 +83,10 @@ static void rest(const struct shmt_pass *pass, uint64_t number, uint64_t from, u
         const double c = shmt_pass_weight(pass, i);
         pass->memory->inner[pass->state->at][i] = (struct shmt_interior){golden * c, 1 / (1 - golden)};
     }
-    shmt_leave_sum(pass, SHMT_SUM_NOTHING, number, 0);
+    shmt_pass_put_sum(pass, SHMT_SUM_NOTHING, number, 0);
 }
 
-void shmt_interior_rest(const struct shmt_pass *pass) {
+void shmt_interior_start(const struct shmt_pass *pass) {
     const uint64_t all = (uint64_t)pass->plan->of.n_columns + pass->plan->of.bias;
     uint64_t from, to;
     shmt_each_block(pass, NULL, rest);
@@ -112,16 +113,19 @@ static void score(const struct shmt_pass *pass, uint64_t number, uint64_t from, 
         up += x.s > 0 ? x.a : 0;
         down += x.s > 0 ? 0 : x.a;
     }
-    shmt_leave_sum(pass, SHMT_SUM_LOSS, number, loss);
-    shmt_leave_sum(pass, SHMT_SUM_UP, number, up);
-    shmt_leave_sum(pass, SHMT_SUM_DOWN, number, down);
-    shmt_leave_sum(pass, SHMT_SUM_WEIGHT, number, weight);
-    shmt_leave_sum(pass, SHMT_SUM_CURVE, number, curve);
-    shmt_leave_sum(pass, SHMT_SUM_PRODUCTS, number, products);
-    shmt_leave_sum(pass, SHMT_SUM_WISH, number, wishes);
+    shmt_heap_add_slopes(pass, number, from, to);
+    shmt_pass_put_sum(pass, SHMT_SUM_LOSS, number, loss);
+    shmt_pass_put_sum(pass, SHMT_SUM_UP, number, up);
+    shmt_pass_put_sum(pass, SHMT_SUM_DOWN, number, down);
+    shmt_pass_put_sum(pass, SHMT_SUM_WEIGHT, number, weight);
+    shmt_pass_put_sum(pass, SHMT_SUM_CURVE, number, curve);
+    shmt_pass_put_sum(pass, SHMT_SUM_PRODUCTS, number, products);
+    shmt_pass_put_sum(pass, SHMT_SUM_WISH, number, wishes);
 }
 
-void shmt_interior_score(const struct shmt_pass *pass, const double *w) { shmt_each_block(pass, w, score); }
+void shmt_interior_score(const struct shmt_pass *pass, const double *w) {
+    shmt_each_heaped_block(pass, shmt_heap_slopes(pass), w, score);
+}
 
 static double aim(const struct shmt_pass *pass, uint32_t j, const void *unused) {
     const struct shmt_solve_memory *m = pass->memory;
@@ -148,9 +152,9 @@ static void reach(const struct shmt_pass *pass, uint64_t block, uint64_t from, u
         first += x.a * by.over + x.over * by.a + x.left * by.e - x.e * by.a;
         second += by.a * by.over - by.a * by.e;
     }
-    shmt_leave_sum(pass, SHMT_SUM_REACH, block, most);
-    shmt_leave_sum(pass, SHMT_SUM_FIRST, block, first);
-    shmt_leave_sum(pass, SHMT_SUM_SECOND, block, second);
+    shmt_pass_put_sum(pass, SHMT_SUM_REACH, block, most);
+    shmt_pass_put_sum(pass, SHMT_SUM_FIRST, block, first);
+    shmt_pass_put_sum(pass, SHMT_SUM_SECOND, block, second);
 }
 
 void shmt_interior_reach(const struct shmt_pass *pass) {
@@ -167,7 +171,7 @@ static void correct(const struct shmt_pass *pass, uint64_t number, uint64_t from
         const struct wanted w = wanted_of(pass, i, &x, pass->state->corrects);
         sum += m->wish[i] = x.s * (x.a + x.curve * wish(&x, w));
     }
-    shmt_leave_sum(pass, SHMT_SUM_WISH, number, sum);
+    shmt_pass_put_sum(pass, SHMT_SUM_WISH, number, sum);
 }
 
 void shmt_interior_correct(const struct shmt_pass *pass) { shmt_each_block(pass, NULL, correct); }
@@ -185,7 +189,7 @@ static void move(const struct shmt_pass *pass, uint64_t number, uint64_t from, u
         next->dual = smaller(larger(a, LEAST * x.c), (1 - LEAST) * x.c);
         next->slack = larger(x.e + s->step * by.e, LEAST);
     }
-    shmt_leave_sum(pass, SHMT_SUM_NOTHING, number, 0);
+    shmt_pass_put_sum(pass, SHMT_SUM_NOTHING, number, 0);
 }
 
 void shmt_interior_move(const struct shmt_pass *pass) { shmt_each_block(pass, NULL, move); }

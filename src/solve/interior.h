@@ -19,13 +19,12 @@
  *
  * The point is w; a and e lie beside the examples, in inner[at]. No array is changed by a phase that reads it. The phases: REST; SCORE,
  * SLOPE, as of any loss; AIM, HESSIAN, FACTOR, REACH; CORRECT, AIM, AGAIN, REACH; MOVE. */
-#ifndef SHMT_SOLVE_INTERIOR_H
-#define SHMT_SOLVE_INTERIOR_H
+#pragma once
 
 #include "solve/passes.h"
 
 /* w = 0, and all examples on the central path for t = 1. */
-void shmt_interior_rest(const struct shmt_pass *pass);
+void shmt_interior_start(const struct shmt_pass *pass);
 
 /* Losses at the point `w` that is to be judged: sums LOSS, UP, DOWN, WEIGHT, CURVE, and PRODUCTS, WISH for the first step from there. */
 void shmt_interior_score(const struct shmt_pass *pass, const double *w);
@@ -42,5 +41,3 @@ void shmt_interior_correct(const struct shmt_pass *pass);
 
 /* a and e behind the step, to the other ones of inner. */
 void shmt_interior_move(const struct shmt_pass *pass);
-
-#endif

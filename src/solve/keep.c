@@ -41,7 +41,7 @@ void shmt_keep_at(const struct shmt_solve_plan *plan, const struct shmt_keep_pla
 
 /* ---- keeping ---- */
 
-_Static_assert(sizeof(struct shmt_solve_state) == 648,
+_Static_assert(sizeof(struct shmt_solve_state) == 672,
                "a new member that an epoch leaves to the next one is kept, too: struct shmt_kept_fit");
 
 void shmt_keep_copy(const struct shmt_pass *pass, const struct shmt_keep *to) {
@@ -80,7 +80,8 @@ void shmt_keep_numbers(const struct shmt_solve_state *s, struct shmt_kept_fit *o
                                   .stuck = s->stuck,
                                   .published = isnan(s->published) ? INFINITY : s->published,
                                   .nearer = s->nearer,
-                                  .small = s->small};
+                                  .small = s->small,
+                                  .along = isfinite(s->along) ? s->along : 0};
 }
 
 /* ---- going on ---- */
@@ -112,6 +113,7 @@ void shmt_keep_begin(const struct shmt_problem *p, const struct shmt_kept_fit *k
     out->published = kept->published;
     out->nearer = kept->nearer;
     out->small = kept->small;
+    out->along = kept->along;
 }
 
 double shmt_keep_gap(const struct shmt_kept_fit *kept) {
@@ -153,12 +155,12 @@ static void find_dual(const struct shmt_pass *pass, uint64_t number, uint64_t fr
         down += u > 0 ? 0 : -u;
         weight += shmt_problem_weight(pass->problem, i);
     }
-    shmt_leave_sum(pass, SHMT_SUM_LOSS, number, loss_of(pass, from, to, w));
-    shmt_leave_sum(pass, SHMT_SUM_UP, number, up);
-    shmt_leave_sum(pass, SHMT_SUM_DOWN, number, down);
-    shmt_leave_sum(pass, SHMT_SUM_WEIGHT, number, weight);
-    shmt_leave_sum(pass, SHMT_SUM_CURVE, number, 0);
-    shmt_leave_sum(pass, SHMT_SUM_STRANGE, number, strange);
+    shmt_pass_put_sum(pass, SHMT_SUM_LOSS, number, loss_of(pass, from, to, w));
+    shmt_pass_put_sum(pass, SHMT_SUM_UP, number, up);
+    shmt_pass_put_sum(pass, SHMT_SUM_DOWN, number, down);
+    shmt_pass_put_sum(pass, SHMT_SUM_WEIGHT, number, weight);
+    shmt_pass_put_sum(pass, SHMT_SUM_CURVE, number, 0);
+    shmt_pass_put_sum(pass, SHMT_SUM_STRANGE, number, strange);
 }
 
 static void find_inner(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *unused) {
@@ -166,7 +168,7 @@ static void find_inner(const struct shmt_pass *pass, uint64_t number, uint64_t f
     (void)unused;
     for (uint64_t i = from; i < to; i++)
         strange += !is_possible_inner(pass->problem, i, &pass->memory->inner[pass->state->at][i]);
-    shmt_leave_sum(pass, SHMT_SUM_STRANGE, number, strange);
+    shmt_pass_put_sum(pass, SHMT_SUM_STRANGE, number, strange);
 }
 
 void shmt_keep_find(const struct shmt_pass *pass) {

@@ -3,8 +3,7 @@
  * losses, slopes. That takes the phases COUNT, PLACE, TURN, and as needed SCALES, FIND, SCORE, SLOPE of newton.c's machine.
  *
  * A fit that is to be kept has room for it behind its memory: all parts copy theirs when an epoch is over, while nothing changes. */
-#ifndef SHMT_SOLVE_KEEP_H
-#define SHMT_SOLVE_KEEP_H
+#pragma once
 
 #include "solve/passes.h"
 
@@ -16,7 +15,7 @@ struct shmt_kept_fit {
     uint32_t direct, interior, may_leave, leaves, returns, idle, unproved;
     uint32_t exhausted; /* 1: no step comes nearer */
     double choice_loss;
-    double primal, dual, best, gap, stuck, published, nearer, small;
+    double primal, dual, best, gap, stuck, published, nearer, small, along;
 };
 
 /* What has room, by offsets. */
@@ -52,5 +51,3 @@ double shmt_keep_gap(const struct shmt_kept_fit *kept);
 /* The work of SHMT_PHASE_FIND: squares of my rows, and whether what was kept of each example is possible: sum STRANGE has how many are not.
  * Dual ascent: sums LOSS, UP, DOWN, WEIGHT, CURVE as in its steps. */
 void shmt_keep_find(const struct shmt_pass *pass);
-
-#endif

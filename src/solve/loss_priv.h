@@ -6,8 +6,7 @@
  *
  * The dual objective is -1/N sum_i loss*(-u_i) - l2/2 |v|^2 with v = X'u / (l2 N), for any u whose loss* are finite and, with a
  * bias, whose sum is 0; it is nowhere above the minimum (Fenchel; Hsieh et al. 2008, Yu et al. 2011 for the logistic loss). */
-#ifndef SHMT_SOLVE_LOSS_PRIV_H
-#define SHMT_SOLVE_LOSS_PRIV_H
+#pragma once
 
 #include <math.h>
 
@@ -72,5 +71,3 @@ static inline void shmt_conjugates(enum shmt_solve_loss loss, uint32_t n, const 
     for (uint32_t k = 0; k < n; k++)
         out[k] = c[k] == 0 ? 0 : loss == SHMT_SOLVE_SQUARED ? 0.5 * u[k] * u[k] / c[k] - u[k] * label[k] : -fabs(u[k]);
 }
-
-#endif

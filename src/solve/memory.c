@@ -6,13 +6,37 @@
 
 #include "base/checked.h"
 
-#define LEAST_ROWS 64
-#define COLUMNS    64 /* blocks of columns, where there are that many; more where columns are very many */
+#define LEAST_ROWS    64
+#define COLUMNS       64    /* blocks of columns, where there are that many; more where columns are very many */
+#define HEAPS_FROM    16384 /* examples */
+#define WORTH         6 /* additions for each number of each heap (hessian.h: matrix), which is cleared and read once a pass, ... */
+#define LEAST_HEAPS   4          /* ... and how many there are to be, at least, for so many workers to share the pass, ... */
+#define MOST_HEAPS    32         /* ... and at most */
+#define MATRIX_BYTES  (32 << 20) /* of matrices, at most, and ... */
+#define MOST_MATRICES 16         /* ... how many */
 
 /* Slabs count each column, which for few rows of very many columns would take more memory than the entries themselves. */
 static uint32_t slabs_of(const struct shmt_solve_sizes *of, uint32_t n_row_blocks) {
     const uint64_t worth = of->n_nonzeros / (2 * shmt_max_u64(1, of->n_columns));
     return (uint32_t)shmt_max_u64(1, shmt_min_u64(shmt_min_u64(worth, SHMT_SOLVE_SLABS), n_row_blocks));
+}
+
+/* What a pass by columns looks up of few examples is in a core's own cache, and of few columns rows would wait for one another's sums. */
+static uint32_t groups_of(const struct shmt_solve_sizes *of, uint32_t n_row_blocks, bool direct) {
+    const uint64_t worth = shmt_min_u64(of->n_nonzeros / (WORTH * shmt_max_u64(1, of->n_columns)), MOST_HEAPS);
+    if (of->heaped) return (uint32_t)shmt_min_u64(LEAST_HEAPS, n_row_blocks);
+    if (of->n < HEAPS_FROM || direct || of->n_classes > 1 || worth < LEAST_HEAPS) return 0;
+    return (uint32_t)shmt_min_u64(worth, n_row_blocks);
+}
+
+/* Products of entries, were all rows of one length, for each number of all matrices. */
+static uint32_t matrices_of(const struct shmt_solve_plan *plan) {
+    const struct shmt_solve_sizes *of = &plan->of;
+    const double m = (double)of->n_columns + of->bias, nonzeros = (double)of->n_nonzeros;
+    const double worth = nonzeros * nonzeros / (2 * WORTH * (double)of->n * m * m),
+                 room = MATRIX_BYTES / (m * m * sizeof(double));
+    const double most = fmin(fmin(worth, room), fmin(MOST_MATRICES, plan->n_row_blocks));
+    return plan->direct && (most >= LEAST_HEAPS || of->heaped) ? (uint32_t)fmax(1, most) : 0;
 }
 
 uint64_t shmt_solve_add(uint64_t *bytes, uint64_t n, uint64_t size) {
@@ -47,11 +71,16 @@ void shmt_solve_plan(const struct shmt_solve_sizes *sizes, struct shmt_solve_pla
     p.n_col_blocks = (uint32_t)shmt_ceil_div(m, p.col_block);
     p.n_slabs = slabs_of(sizes, p.n_row_blocks);
     p.direct = m <= SHMT_SOLVE_DIRECT && !is_wide;
-    p.start_off = shmt_solve_add(&p.bytes, sizes->n_columns + UINT64_C(1), sizeof(uint64_t));
-    p.count_off = shmt_solve_add(&p.bytes, (uint64_t)p.n_slabs * sizes->n_columns, sizeof(uint32_t));
-    p.cursor_off = shmt_solve_add(&p.bytes, (uint64_t)p.n_slabs * sizes->n_columns, sizeof(uint64_t));
-    p.row_off = shmt_solve_add(&p.bytes, sizes->n_nonzeros, sizeof(uint32_t));
-    p.value_off = shmt_solve_add(&p.bytes, sizes->has_values ? sizes->n_nonzeros : 0, sizeof(float));
+    p.n_groups = groups_of(sizes, p.n_row_blocks, p.direct);
+    p.heap_width = 2 + sizes->bias;
+    p.turns = p.n_groups == 0 || p.direct || sizes->has_l1 || sizes->has_scales;
+    const uint64_t turned = p.turns ? 1 : 0, slabs = turned * p.n_slabs * sizes->n_columns;
+    p.start_off = shmt_solve_add(&p.bytes, turned * (sizes->n_columns + UINT64_C(1)), sizeof(uint64_t));
+    p.count_off = shmt_solve_add(&p.bytes, slabs, sizeof(uint32_t));
+    p.cursor_off = shmt_solve_add(&p.bytes, slabs, sizeof(uint64_t));
+    p.row_off = shmt_solve_add(&p.bytes, turned * sizes->n_nonzeros, sizeof(uint32_t));
+    p.value_off = shmt_solve_add(&p.bytes, sizes->has_values ? turned * sizes->n_nonzeros : 0, sizeof(float));
+    p.heap_off = shmt_solve_add(&p.bytes, (uint64_t)p.n_groups * sizes->n_columns * p.heap_width, sizeof(double));
     p.slope_off = shmt_solve_add(&p.bytes, is_wide ? 0 : n, sizeof(struct shmt_solve_slope));
     p.score_off = shmt_solve_add(&p.bytes, n * wide, sizeof(double));
     p.scaled_off = shmt_solve_add(&p.bytes, n * wide, sizeof(double));
@@ -68,7 +97,18 @@ void shmt_solve_plan(const struct shmt_solve_sizes *sizes, struct shmt_solve_pla
     p.sums_off = shmt_solve_add(&p.bytes, 2 * SHMT_SOLVE_SUMS * SHMT_SOLVE_BLOCKS, sizeof(double));
     p.columns_off = shmt_solve_add(&p.bytes, arrays_of(sizes) * stride(m * wide), sizeof(double));
     p.hessian_off = shmt_solve_add(&p.bytes, p.direct ? 2 * m * m : 0, sizeof(double));
+    p.n_matrices = matrices_of(&p);
+    p.matrices_off = shmt_solve_add(&p.bytes, p.n_matrices * m * m, sizeof(double));
     *out = p;
+}
+
+void shmt_solve_plan_sample(const struct shmt_solve_plan *of, uint64_t n, uint64_t n_nonzeros, struct shmt_solve_plan *out) {
+    struct shmt_solve_sizes sizes = of->of;
+    sizes.n = n;
+    sizes.n_nonzeros = n_nonzeros;
+    shmt_solve_plan(&sizes, out);
+    if (out->n_matrices > of->n_matrices)
+        out->n_matrices = of->n_matrices; /* there is room for no more, though rows be longer */
 }
 
 static void set_hinge(const struct shmt_solve_plan *plan, unsigned char *at, struct shmt_solve_memory *out) {
@@ -86,6 +126,7 @@ static void set_rows(const struct shmt_solve_plan *plan, unsigned char *at, stru
     out->cursor = (uint64_t *)(void *)(at + plan->cursor_off);
     out->row = (uint32_t *)(void *)(at + plan->row_off);
     out->value = plan->of.has_values ? (float *)(void *)(at + plan->value_off) : NULL;
+    out->heap = (double *)(void *)(at + plan->heap_off);
     out->slope = (struct shmt_solve_slope *)(void *)(at + plan->slope_off);
     out->score = (double *)(void *)(at + plan->score_off);
     out->scaled = (double *)(void *)(at + plan->scaled_off);
@@ -120,6 +161,7 @@ void shmt_solve_memory_at(const struct shmt_solve_plan *plan, void *base, struct
     set_rows(plan, at, out);
     set_columns(plan, at, out);
     out->hessian = plan->direct ? (double *)(void *)(at + plan->hessian_off) : NULL;
+    out->matrices = (double *)(void *)(at + plan->matrices_off);
     out->factor = plan->direct ? out->hessian + m * m : NULL;
 }
 
@@ -154,6 +196,10 @@ static uint64_t cut(const struct shmt_solve_plan *plan, const struct shmt_solve_
 
 void shmt_solve_share_columns(const struct shmt_solve_plan *plan, const struct shmt_solve_memory *m, uint32_t part,
                               uint32_t n_parts, uint64_t *from, uint64_t *to) {
+    if (plan->n_groups > 0) { /* a number of each heap, whatever is in a column */
+        shmt_solve_share(plan->n_col_blocks, part, n_parts, from, to);
+        return;
+    }
     *from = cut(plan, m, part, n_parts, (double)part / n_parts);
     *to = cut(plan, m, part + 1, n_parts, (part + 1.0) / n_parts);
 }

@@ -3,8 +3,7 @@
  * Nothing in it is atomic but the note, and the image that live ascents change (ascent.h). In each phase a word is written by one part
  * or by none, and what a phase reads no part of it writes; the meetings between phases order the two. So a part may be done again
  * after a death, and gives the same. */
-#ifndef SHMT_SOLVE_MEMORY_H
-#define SHMT_SOLVE_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,6 +27,8 @@ struct shmt_solve_sizes {
     bool has_values;    /* not all of them are 1 */
     bool is_hinge;
     bool is_live; /* dual ascent by all at once */
+    bool has_l1;
+    bool heaped; /* with heaps (heaps.h) whether they pay or not: for tests */
 };
 
 /* Rows, and columns with the bias behind, are cut into blocks. Blocks depend on the sizes alone, and sums are taken block by
@@ -37,14 +38,22 @@ struct shmt_solve_plan {
     uint64_t row_block;          /* rows of one */
     uint32_t col_block, n_slabs; /* columns of one; slabs are of whole row blocks */
     uint32_t n_row_blocks, n_col_blocks;
-    bool direct; /* there is room for the Hessian */
+    uint32_t n_groups;   /* heaps (heaps.h); 0: sums for columns are taken by columns */
+    uint32_t heap_width; /* numbers of a column in each */
+    uint32_t n_matrices; /* groups that add up the Hessian (hessian.h); 0: it is taken by columns */
+    bool direct;         /* there is room for the Hessian */
+    bool turns;          /* rows are turned into columns */
     uint64_t saved_off, note_off, sums_off, start_off, count_off, cursor_off, row_off, value_off, slope_off, score_off,
-        scaled_off, square_off, inner_off, class_off, heft_off, by_classes_off, columns_off, hessian_off;
+        heap_off, scaled_off, square_off, inner_off, class_off, heft_off, by_classes_off, columns_off, hessian_off,
+        matrices_off;
     uint64_t row_bytes, bytes; /* of the arrays by rows and by entries, which come first; of all */
 };
 
 /* Pure. */
 void shmt_solve_plan(const struct shmt_solve_sizes *sizes, struct shmt_solve_plan *out);
+
+/* For n of the examples of `of`, whose columns and what is of these it shares (shmt_solve_memory_of_sample). */
+void shmt_solve_plan_sample(const struct shmt_solve_plan *of, uint64_t n, uint64_t n_nonzeros, struct shmt_solve_plan *out);
 
 /* Of an example, at the point that was scored last. */
 struct shmt_solve_slope {
@@ -67,7 +76,8 @@ struct shmt_solve_note {
 };
 
 /* The block as one process sees it. n: examples, m: columns with the bias. Softmax has n_classes numbers in the place of each in
- * what is (m), in `score` (probabilities) and in `scaled`, no slopes and no Hessian. */
+ * what is (m), in `score` (probabilities) and in `scaled`, no slopes and no Hessian. Columns (start .. value) are there where
+ * plan.turns says so. */
 struct shmt_solve_memory {
     struct shmt_solve_state *saved; /* (2) by the chief: the states of this phase and of the one before */
     struct shmt_solve_note *note;
@@ -80,6 +90,7 @@ struct shmt_solve_memory {
     struct shmt_solve_slope *slope;  /* (n) */
     double *score;                   /* (n) z_i at the point that was scored last; dual ascent: u */
     double *scaled;                  /* (n) curve_i * (x_i . search); on a line x_i . direction; dual ascent: u */
+    double *heap;                    /* (n_groups, n_columns, heap_width) sums over rows (heaps.h) */
     double *square;                  /* (n) dual ascent: |x_i|^2 */
     struct shmt_interior *inner[2];  /* (n) interior points, as the two that follow: at w[0] and w[1] */
     double *wish;                    /* (n) what u is to become by a whole step */
@@ -100,6 +111,7 @@ struct shmt_solve_memory {
     double *kept[SHMT_CHOICE_PARTS]; /* (m) each ... where each part's path has come to */
     double *hessian;                 /* (m, m) NULL: there is no room */
     double *factor;                  /* (m, m) of the Hessian */
+    double *matrices;                /* (n_matrices, m, m) parts of it */
 };
 
 /* Room for n things of `size` bytes behind *bytes: where they begin. They are on lines of their own. */
@@ -113,7 +125,7 @@ bool shmt_solve_has_inner(const struct shmt_solve_plan *plan);
 
 void shmt_solve_memory_at(const struct shmt_solve_plan *plan, void *base, struct shmt_solve_memory *out);
 
-/* A plan for fewer examples of the same columns, whose arrays by rows lie at `base`; all others are shared with `of`. */
+/* By a plan for a sample: arrays by rows lie at `base`; all others are shared with `of`. */
 void shmt_solve_memory_of_sample(const struct shmt_solve_plan *plan, void *base, const struct shmt_solve_memory *of,
                                  struct shmt_solve_memory *out);
 
@@ -133,10 +145,10 @@ void shmt_solve_share_pairs(const struct shmt_solve_plan *plan, const struct shm
                             uint32_t n_parts, uint64_t *from, uint64_t *to);
 
 /* I leave the phase of this round undone; whether anybody has, behind its meeting. */
-static inline void shmt_solve_leave(const struct shmt_solve_memory *m, uint64_t round) {
+static inline void shmt_solve_skip(const struct shmt_solve_memory *m, uint64_t round) {
     store_relaxed(&m->note->left[round % 2], round + 1);
 }
-static inline bool shmt_solve_is_left(const struct shmt_solve_memory *m, uint64_t round) {
+static inline bool shmt_solve_is_skipped(const struct shmt_solve_memory *m, uint64_t round) {
     return load_relaxed(&m->note->left[round % 2]) == round + 1;
 }
 
@@ -145,9 +157,7 @@ static inline double *shmt_solve_sum(const struct shmt_solve_memory *m, uint64_t
 }
 
 /* NOTHING is not left: it would be by rows and by columns of the same phase, which are different parts'. */
-static inline void shmt_leave_number(const struct shmt_solve_memory *m, uint64_t round, enum shmt_solve_sums which,
-                                     uint64_t block, double sum) {
+static inline void shmt_solve_put_number(const struct shmt_solve_memory *m, uint64_t round, enum shmt_solve_sums which,
+                                         uint64_t block, double sum) {
     if (which != SHMT_SUM_NOTHING) shmt_solve_sum(m, round, which)[block] = sum;
 }
-
-#endif

@@ -7,12 +7,15 @@
 
 #include "solve/ascent.h"
 #include "solve/choose.h"
+#include "solve/hessian.h"
 #include "solve/newton_priv.h"
 
 #define ARMIJO       1e-4 /* of the decrease that the gradient promises, so much has to come */
 #define MOST_HALVED  40
 #define CHOICE_GAP   5e-3 /* choice: how near a fit comes, and after how many steps it is good enough */
 #define CHOICE_STEPS 20
+#define WARM_GAP     5e-2 /* the fit of a sample that another one begins with: the same */
+#define WARM_STEPS   12
 #define LESS         0.999 /* SHMT_NEWTON_MOST_IDLE: the gap does not fall to so much of what it was */
 #define MOST_SMALL   1e-3  /* ... what part of the mean curvature may be taken for small, ... */
 #define LESS_SMALL   0.1   /* ... and how much less behind a step after which the products are more than ... */
@@ -22,7 +25,8 @@
 /* Whether the parameters will, very likely, be proved to be near enough: they are floats, so that the point itself has to be a
  * little nearer. */
 static bool is_near(const struct shmt_pass *pass, const struct shmt_solve_state *s) {
-    const double gap = s->primal - s->dual, part = s->choice.open ? CHOICE_GAP : 0.5 * pass->problem->tolerance;
+    const double gap = s->primal - s->dual;
+    const double part = s->choice.open ? CHOICE_GAP : s->warms ? WARM_GAP : 0.5 * pass->problem->tolerance;
     return gap <= 0 || gap <= part * s->dual;
 }
 
@@ -45,6 +49,7 @@ static void take(const struct shmt_pass *pass, struct shmt_solve_state *s) {
         return;
     }
     if (tried) s->at = 1 - s->at;
+    s->exact = 0;
     s->loss = loss;
     s->primal = primal;
     s->weight = weight;
@@ -69,12 +74,17 @@ static void judge(const struct shmt_pass *pass, struct shmt_solve_state *s) {
         end_candidate(pass, s);
         return;
     }
+    if (s->tried && !falls && s->warms) {
+        s->phase = SHMT_PHASE_PUBLISH;
+        return;
+    }
     if (s->tried && !falls) {
         s->end = SHMT_SOLVE_EXHAUSTED;
         s->phase = SHMT_PHASE_PUBLISH;
         return;
     }
     if (s->tried) s->at = 1 - s->at;
+    s->exact = s->tried && s->rough;
     s->tried = 0;
     s->primal = primal;
     s->loss = loss / (double)pass->problem->n;
@@ -95,6 +105,13 @@ static void step_or_keep(const struct shmt_pass *pass, struct shmt_solve_state *
     }
 }
 
+/* Another step of the sample's fit, or its point is where that of all begins. */
+static void step_or_begin(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    if (is_near(pass, s) || s->warm_steps == WARM_STEPS) return;
+    s->warm_steps++;
+    shmt_newton_begin_step(s);
+}
+
 /* The best lower bound so far holds for good. */
 static void bound(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     const double dual = shmt_newton_dual(pass, s);
@@ -108,20 +125,26 @@ static void bound(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->phase = SHMT_PHASE_PUBLISH;
     if (s->choice.open)
         step_or_keep(pass, s);
+    else if (s->warms)
+        step_or_begin(pass, s);
     else if (!s->stepped && !is_near(pass, s))
         shmt_newton_begin_step(s);
 }
 
-static void find_step(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+static void gained(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    s->gain = shmt_newton_by_rows(pass, SHMT_SUM_GAIN);
     s->change = shmt_newton_by_rows(pass, SHMT_SUM_CHANGE);
-    s->step =
-        shmt_ascent_step(pass, shmt_newton_by_rows(pass, SHMT_SUM_GAIN), s->change,
-                         shmt_newton_by_columns(pass, SHMT_SUM_CROSS), shmt_newton_by_columns(pass, SHMT_SUM_LENGTHS), s->pull);
+}
+
+static void find_step(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    s->step = shmt_ascent_step(pass, s->gain, s->change, shmt_newton_by_columns(pass, SHMT_SUM_CROSS),
+                               shmt_newton_by_columns(pass, SHMT_SUM_LENGTHS), s->pull);
 }
 
 static void weighed(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     const double loss = shmt_newton_by_rows(pass, SHMT_SUM_LOSS);
     s->at = 1 - s->at;
+    s->exact = s->rough;
     s->tried = 0;
     s->loss = loss / (double)pass->problem->n;
     s->primal = shmt_newton_objective(pass, loss, shmt_newton_by_columns(pass, SHMT_SUM_PENALTY));
@@ -188,10 +211,8 @@ static void end_conjugate(const struct shmt_pass *pass, struct shmt_solve_state 
     }
 }
 
+/* The objective of the parameters is known: whether they are near enough, and what follows where they come no nearer. */
 static void prove(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    const double loss = shmt_newton_by_rows(pass, SHMT_SUM_LOSS);
-    s->loss = loss / (double)pass->problem->n;
-    s->published = shmt_newton_objective(pass, loss, shmt_newton_by_columns(pass, SHMT_SUM_PENALTY));
     s->gap = fmin(s->gap, s->published - s->dual);
     const bool has_fallen = s->gap < LESS * s->stuck;
     s->stuck = has_fallen ? s->gap : s->stuck;
@@ -206,18 +227,32 @@ static void prove(const struct shmt_pass *pass, struct shmt_solve_state *s) {
         s->end = SHMT_SOLVE_EXHAUSTED;
 }
 
+static void verified(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    const double loss = shmt_newton_by_rows(pass, SHMT_SUM_LOSS);
+    s->loss = loss / (double)pass->problem->n;
+    s->published = shmt_newton_objective(pass, loss, shmt_newton_by_columns(pass, SHMT_SUM_PENALTY));
+    prove(pass, s);
+}
+
 /* Whoever asks for an end gets it at the last point that was judged; before the fit of all examples has one, at the best candidate of
  * the choice. */
 static void stop(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     const bool open = s->choice.open != 0;
-    const bool chosen = s->choice.fits > 0 && s->choice.least < INFINITY, has_point = s->begun && !s->choice.open;
-    if (s->choice.open) { /* a bound without a part is none of all */
-        s->l2 = shmt_choice_l2(s->choice.strength, pass->problem->n_all);
+    const bool of_all = !s->choice.open && !s->warms && s->phase != SHMT_PHASE_KEEP;
+    const bool chosen = s->choice.fits > 0 && s->choice.least < INFINITY, has_point = s->begun && of_all;
+    if (s->choice.open) s->l2 = shmt_choice_l2(s->choice.strength, pass->problem->n_all);
+    if (!of_all) { /* a bound of a part is none of all, nor its objective */
         s->dual = -INFINITY;
+        s->exact = 0;
     }
+    s->warms = 0;
     s->stopped = open ? 2 : 1;
     s->choice.open = s->choice.improved = s->choice.sampled = 0;
-    s->phase = !has_point && chosen ? SHMT_PHASE_KEEP : s->begun ? SHMT_PHASE_PUBLISH : SHMT_PHASE_OVER;
+    const bool warmed = s->warm_steps > 0 && !s->choice.scaled; /* the parameters are a sample's; scales may not be there */
+    s->phase = !has_point && chosen ? SHMT_PHASE_KEEP
+               : s->begun           ? SHMT_PHASE_PUBLISH
+               : warmed             ? SHMT_PHASE_VERIFY
+                                    : SHMT_PHASE_OVER;
     if (s->phase == SHMT_PHASE_OVER) s->loss = NAN;
 }
 
@@ -225,7 +260,7 @@ static void stop(const struct shmt_pass *pass, struct shmt_solve_state *s) {
 static void forget(struct shmt_solve_state *s) {
     s->primal = INFINITY;
     s->dual = -INFINITY;
-    s->begun = s->stepped = s->tried = 0;
+    s->begun = s->stepped = s->tried = s->exact = 0;
 }
 
 /* The choice is made: all examples are fitted. */
@@ -265,6 +300,7 @@ void shmt_newton_begin(const struct shmt_problem *p, bool sampled, struct shmt_s
     *out = (struct shmt_solve_state){
         .phase = SHMT_PHASE_COUNT,
         .l2 = p->l2,
+        .warms = sampled && p->n_held == 0,
         .choice = {.open = p->n_held > 0, .scaled = p->scale == SHMT_SCALE_YES, .sampled = sampled, .least = INFINITY},
         .primal = INFINITY,
         .best = INFINITY,
@@ -286,7 +322,7 @@ static void sloped(const struct shmt_pass *pass, struct shmt_solve_state *s) {
         bound(pass, s);
 }
 
-static void rested(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+static void started(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     if (s->resumes) shmt_newton_balance(pass, s);
     s->resumes = 0;
     if (s->ascends) shmt_newton_begin_step(s);
@@ -301,14 +337,18 @@ static void scored(const struct shmt_pass *pass, struct shmt_solve_state *s) {
 
 static void turned(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     if (pass->problem->scale == SHMT_SCALE_NO) begin_choice(pass, s);
-    s->phase = s->ascends || s->interior               ? SHMT_PHASE_REST
+    s->phase = s->ascends || s->interior               ? SHMT_PHASE_START
                : pass->problem->scale != SHMT_SCALE_NO ? SHMT_PHASE_SCALES
                                                        : SHMT_PHASE_SCORE;
 }
 
+static void counted(const struct shmt_pass *pass, struct shmt_solve_state *s) {
+    shmt_newton_choose_method(pass, s);
+    if (!pass->plan->turns) turned(pass, s);
+}
+
 static void has_hessian(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    (void)pass;
-    s->phase = s->cycles ? SHMT_PHASE_CYCLE : SHMT_PHASE_FACTOR;
+    s->phase = s->cycles ? SHMT_PHASE_CYCLE : shmt_hessian_by_rows(pass) ? SHMT_PHASE_SUM : SHMT_PHASE_FACTOR;
 }
 
 /* Sweeps over the data have become as dear as the Hessian: it takes over for good. */
@@ -317,7 +357,7 @@ static void cycled(const struct shmt_pass *pass, struct shmt_solve_state *s) {
 }
 
 static void swept(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    s->phase = ++s->inner == shmt_ascent_sweeps(pass->problem) ? SHMT_PHASE_IMAGE : SHMT_PHASE_ASCEND;
+    s->phase = ++s->inner == shmt_ascent_sweeps(pass->problem) ? SHMT_PHASE_GAIN : SHMT_PHASE_ASCEND;
 }
 
 static void scaled(const struct shmt_pass *pass, struct shmt_solve_state *s) {
@@ -334,16 +374,31 @@ static void advanced(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->tried = s->stepped = 1;
 }
 
+/* The sample's point is there, as parameters, from which the fit of all takes its own. */
+static void begin_all(struct shmt_solve_state *s) {
+    forget(s);
+    s->warms = s->choice.sampled = s->direct = s->at = 0;
+    s->phase = SHMT_PHASE_COUNT;
+}
+
 static void published(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    (void)pass;
+    if (s->warms) {
+        begin_all(s);
+        return;
+    }
+    const bool taken = s->primal < s->best; /* else the parameters are those of an earlier point */
     s->best = fmin(s->best, s->primal);
+    if (!s->exact || !taken) return;
+    s->published = s->primal;
+    s->phase = SHMT_PHASE_OVER;
+    prove(pass, s);
 }
 
 /* What follows a phase: the one that stands here, or the one that the function chooses. */
 static const struct {
     enum shmt_solve_phase then;
     void (*find)(const struct shmt_pass *pass, struct shmt_solve_state *s);
-} NEXT[] = {[SHMT_PHASE_COUNT] = {SHMT_PHASE_PLACE, shmt_newton_choose_method},
+} NEXT[] = {[SHMT_PHASE_COUNT] = {SHMT_PHASE_PLACE, counted},
             [SHMT_PHASE_PLACE] = {SHMT_PHASE_TURN, NULL},
             [SHMT_PHASE_TURN] = {SHMT_PHASE_SCORE, turned},
             [SHMT_PHASE_SCALES] = {SHMT_PHASE_SCORE, begin_choice},
@@ -353,6 +408,7 @@ static const struct {
             [SHMT_PHASE_BOUND] = {SHMT_PHASE_PUBLISH, bound},
             [SHMT_PHASE_CYCLE] = {SHMT_PHASE_MOVE, cycled},
             [SHMT_PHASE_HESSIAN] = {SHMT_PHASE_FACTOR, has_hessian},
+            [SHMT_PHASE_SUM] = {SHMT_PHASE_FACTOR, NULL},
             [SHMT_PHASE_FACTOR] = {SHMT_PHASE_MOVE, solved},
             [SHMT_PHASE_BEGIN] = {SHMT_PHASE_ROWS, begin_conjugate},
             [SHMT_PHASE_ROWS] = {SHMT_PHASE_COLUMNS, scaled},
@@ -364,26 +420,29 @@ static const struct {
             [SHMT_PHASE_CORRECT] = {SHMT_PHASE_AIM, corrected},
             [SHMT_PHASE_AGAIN] = {SHMT_PHASE_REACH, NULL},
             [SHMT_PHASE_MOVE] = {SHMT_PHASE_SCORE, moved},
-            [SHMT_PHASE_REST] = {SHMT_PHASE_SCORE, rested},
-            [SHMT_PHASE_LAY] = {SHMT_PHASE_ASCEND, NULL},
-            [SHMT_PHASE_ASCEND] = {SHMT_PHASE_IMAGE, swept},
+            [SHMT_PHASE_START] = {SHMT_PHASE_SCORE, started},
+            [SHMT_PHASE_SHARE_IMAGE] = {SHMT_PHASE_ASCEND, NULL},
+            [SHMT_PHASE_ASCEND] = {SHMT_PHASE_GAIN, swept},
+            [SHMT_PHASE_GAIN] = {SHMT_PHASE_IMAGE, gained},
             [SHMT_PHASE_IMAGE] = {SHMT_PHASE_ADVANCE, find_step},
             [SHMT_PHASE_ADVANCE] = {SHMT_PHASE_WEIGH, advanced},
             [SHMT_PHASE_WEIGH] = {SHMT_PHASE_SLOPE, weighed},
             [SHMT_PHASE_PUBLISH] = {SHMT_PHASE_VERIFY, published},
-            [SHMT_PHASE_VERIFY] = {SHMT_PHASE_OVER, prove},
+            [SHMT_PHASE_VERIFY] = {SHMT_PHASE_OVER, verified},
             [SHMT_PHASE_OVER] = {SHMT_PHASE_OVER, NULL}};
 
-bool shmt_newton_may_stop(const struct shmt_solve_state *s) { return s->phase < SHMT_PHASE_PUBLISH && !s->stopped; }
+bool shmt_newton_may_stop(const struct shmt_solve_state *s) {
+    return (s->phase < SHMT_PHASE_PUBLISH || s->warms) && !s->stopped; /* what a sample has published may be once more */
+}
 
-bool shmt_newton_may_leave(const struct shmt_solve_state *s) {
+bool shmt_newton_may_skip(const struct shmt_solve_state *s) {
     return shmt_newton_may_stop(s) && s->phase != SHMT_PHASE_KEEP && !s->remakes;
 }
 
 void shmt_newton_next(const struct shmt_pass *pass, struct shmt_solve_state *out) {
     struct shmt_solve_state s = *pass->state;
     const bool asked =
-        shmt_solve_sum(pass->memory, pass->round, SHMT_SUM_STOP)[0] != 0 || shmt_solve_is_left(pass->memory, pass->round);
+        shmt_solve_sum(pass->memory, pass->round, SHMT_SUM_STOP)[0] != 0 || shmt_solve_is_skipped(pass->memory, pass->round);
     if (s.remakes) { /* whoever asks for an end gets it behind that */
         shmt_newton_remake(pass, &s);
     } else if (asked && shmt_newton_may_stop(&s)) {

@@ -13,8 +13,7 @@
  *
  * The method is a row of phases that all parts do together (state.h). Everything is summed in a fixed order: all numbers have the same
  * bits however many parts there are. */
-#ifndef SHMT_SOLVE_NEWTON_H
-#define SHMT_SOLVE_NEWTON_H
+#pragma once
 
 #include "solve/passes.h"
 
@@ -30,9 +29,9 @@ void shmt_newton_begin(const struct shmt_problem *p, bool sampled, struct shmt_s
 int shmt_newton_work(const struct shmt_pass *pass);
 
 /* Whether a run that is to end ends behind this phase: not where the parameters are written already, or proved. And whether the phase may
- * be left undone then (pass.goes_on, shmt_solve_leave): not while a fit of a choice is kept. */
+ * be left undone then (pass.goes_on, shmt_solve_skip): not while a fit of a choice is kept. */
 bool shmt_newton_may_stop(const struct shmt_solve_state *s);
-bool shmt_newton_may_leave(const struct shmt_solve_state *s);
+bool shmt_newton_may_skip(const struct shmt_solve_state *s);
 
 /* Behind the phase, when all parts are done: the state that follows. Pure: the same for all. `pass`: as in that phase. */
 void shmt_newton_next(const struct shmt_pass *pass, struct shmt_solve_state *out);
@@ -42,5 +41,3 @@ void shmt_newton_next_epoch(const struct shmt_solve_state *s, struct shmt_solve_
 
 /* How far the objective of the parameters may be above the minimum, as a part of it: what is proved. */
 double shmt_newton_gap(const struct shmt_solve_state *s);
-
-#endif

@@ -1,6 +1,5 @@
 /* What newton.c shares with the files that it is cut into: proof.c, method.c, remake.c. */
-#ifndef SHMT_SOLVE_NEWTON_PRIV_H
-#define SHMT_SOLVE_NEWTON_PRIV_H
+#pragma once
 
 #include <assert.h>
 
@@ -55,5 +54,3 @@ void shmt_newton_begin_step(struct shmt_solve_state *s);
 
 /* As shmt_newton_next, of a fit that goes on from what was kept (keep.h), until all is there that it needs. */
 void shmt_newton_remake(const struct shmt_pass *pass, struct shmt_solve_state *s);
-
-#endif

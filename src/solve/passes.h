@@ -1,7 +1,6 @@
 /* Passes over the data: by rows, with one number for each example, and by columns, with one for each parameter. Each part does its
  * blocks, and leaves the sums of each block. Arithmetic is in double, in a fixed order. */
-#ifndef SHMT_SOLVE_PASSES_H
-#define SHMT_SOLVE_PASSES_H
+#pragma once
 
 #include <math.h>
 
@@ -30,6 +29,9 @@ static inline bool shmt_pass_goes_on(const struct shmt_pass *pass) {
 static inline double shmt_pass_l2(const struct shmt_pass *pass, uint64_t j) {
     return pass->state->l2 * (pass->state->choice.scaled ? pass->memory->scale[j] : 1);
 }
+
+/* As the parameter will be: infinite where it is too large for one, and then no point. */
+static inline double shmt_pass_rounded(double w) { return (double)(float)w; }
 
 /* Whether example i is held out from the fit: of a choice. */
 static inline bool shmt_pass_is_held(const struct shmt_pass *pass, uint64_t i) {
@@ -75,5 +77,3 @@ void shmt_pass_product(const struct shmt_pass *pass, const double *search);
 
 /* The Hessian, from the diagonal on: my part of its rows. */
 void shmt_pass_hessian(const struct shmt_pass *pass);
-
-#endif

@@ -6,6 +6,7 @@
 #include "solve/cholesky.h"
 #include "solve/choose.h"
 #include "solve/cycle.h"
+#include "solve/hessian.h"
 #include "solve/interior.h"
 #include "solve/keep.h"
 #include "solve/newton.h"
@@ -47,7 +48,7 @@ static void each(const struct shmt_pass *pass, enum shmt_solve_sums which,
         double sum = 0;
         if (!shmt_pass_goes_on(pass)) return;
         for (uint64_t j = b * block; j < to; j++) sum += element(pass, j);
-        shmt_leave_number(pass->memory, pass->round, which, b, sum);
+        shmt_solve_put_number(pass->memory, pass->round, which, b, sum);
     }
 }
 
@@ -96,7 +97,7 @@ static double move(const struct shmt_pass *pass, uint64_t j) {
     const struct shmt_solve_state *s = pass->state;
     const double before = m->w[s->at][j], next = before + s->step * direction(pass)[j];
     const bool leaves = s->face && j < n_penalised(pass) && before * next < 0;
-    m->w[1 - s->at][j] = leaves ? 0 : next;
+    m->w[1 - s->at][j] = leaves ? 0 : s->rough ? shmt_pass_rounded(next) : next;
     return 0;
 }
 
@@ -146,7 +147,7 @@ static double next_search(const struct shmt_pass *pass, uint64_t j) {
 static bool is_wide(const struct shmt_pass *pass) { return pass->problem->loss == SHMT_SOLVE_SOFTMAX; }
 
 static int count(const struct shmt_pass *pass) {
-    shmt_turn_count(pass);
+    if (pass->plan->turns) shmt_turn_count(pass);
     if (is_wide(pass)) shmt_wide_classes(pass);
     shmt_pass_lengths(pass);
     if (!pass->state->remakes) each(pass, SHMT_SUM_NOTHING, take_weight);
@@ -198,7 +199,15 @@ static int bound(const struct shmt_pass *pass) {
 }
 
 static int hessian(const struct shmt_pass *pass) {
-    shmt_pass_hessian(pass);
+    if (shmt_hessian_by_rows(pass))
+        shmt_hessian_add(pass);
+    else
+        shmt_pass_hessian(pass);
+    return 0;
+}
+
+static int sum(const struct shmt_pass *pass) {
+    shmt_hessian_sum(pass);
     return 0;
 }
 
@@ -281,16 +290,21 @@ static int move_all(const struct shmt_pass *pass) {
     return 0;
 }
 
-static int rest(const struct shmt_pass *pass) {
+static int start(const struct shmt_pass *pass) {
     if (pass->state->interior)
-        shmt_interior_rest(pass);
+        shmt_interior_start(pass);
     else
-        shmt_ascent_rest(pass);
+        shmt_ascent_start(pass);
     return 0;
 }
 
-static int lay(const struct shmt_pass *pass) {
-    shmt_ascent_lay(pass);
+static int share_image(const struct shmt_pass *pass) {
+    shmt_ascent_share_image(pass);
+    return 0;
+}
+
+static int gain(const struct shmt_pass *pass) {
+    shmt_ascent_gain(pass);
     return 0;
 }
 
@@ -337,21 +351,39 @@ static int nothing(const struct shmt_pass *pass) {
 
 int shmt_newton_work(const struct shmt_pass *pass) {
     static int (*const WORK[])(const struct shmt_pass *pass) = {
-        [SHMT_PHASE_COUNT] = count,      [SHMT_PHASE_PLACE] = place,
-        [SHMT_PHASE_TURN] = turn,        [SHMT_PHASE_SCALES] = scales,
-        [SHMT_PHASE_KEEP] = keep,        [SHMT_PHASE_SCORE] = score,
-        [SHMT_PHASE_SLOPE] = slope,      [SHMT_PHASE_BOUND] = bound,
-        [SHMT_PHASE_CYCLE] = shmt_cycle, [SHMT_PHASE_HESSIAN] = hessian,
-        [SHMT_PHASE_FACTOR] = factor,    [SHMT_PHASE_BEGIN] = begin,
-        [SHMT_PHASE_ROWS] = rows,        [SHMT_PHASE_COLUMNS] = columns,
-        [SHMT_PHASE_STEP] = step,        [SHMT_PHASE_SEARCH] = search,
-        [SHMT_PHASE_AIM] = aim,          [SHMT_PHASE_REACH] = reach,
-        [SHMT_PHASE_CORRECT] = correct,  [SHMT_PHASE_AGAIN] = again,
-        [SHMT_PHASE_MOVE] = move_all,    [SHMT_PHASE_REST] = rest,
-        [SHMT_PHASE_LAY] = lay,          [SHMT_PHASE_ASCEND] = shmt_ascent_sweep,
-        [SHMT_PHASE_IMAGE] = image,      [SHMT_PHASE_ADVANCE] = advance,
-        [SHMT_PHASE_WEIGH] = weigh,      [SHMT_PHASE_PUBLISH] = publish_all,
-        [SHMT_PHASE_VERIFY] = verify,    [SHMT_PHASE_OVER] = nothing,
-        [SHMT_PHASE_FIND] = find};
+        [SHMT_PHASE_COUNT] = count,
+        [SHMT_PHASE_PLACE] = place,
+        [SHMT_PHASE_TURN] = turn,
+        [SHMT_PHASE_SCALES] = scales,
+        [SHMT_PHASE_KEEP] = keep,
+        [SHMT_PHASE_SCORE] = score,
+        [SHMT_PHASE_SLOPE] = slope,
+        [SHMT_PHASE_BOUND] = bound,
+        [SHMT_PHASE_CYCLE] = shmt_cycle,
+        [SHMT_PHASE_HESSIAN] = hessian,
+        [SHMT_PHASE_SUM] = sum,
+        [SHMT_PHASE_FACTOR] = factor,
+        [SHMT_PHASE_BEGIN] = begin,
+        [SHMT_PHASE_ROWS] = rows,
+        [SHMT_PHASE_COLUMNS] = columns,
+        [SHMT_PHASE_STEP] = step,
+        [SHMT_PHASE_SEARCH] = search,
+        [SHMT_PHASE_AIM] = aim,
+        [SHMT_PHASE_REACH] = reach,
+        [SHMT_PHASE_CORRECT] = correct,
+        [SHMT_PHASE_AGAIN] = again,
+        [SHMT_PHASE_MOVE] = move_all,
+        [SHMT_PHASE_START] = start,
+        [SHMT_PHASE_SHARE_IMAGE] = share_image,
+        [SHMT_PHASE_ASCEND] = shmt_ascent_sweep,
+        [SHMT_PHASE_GAIN] = gain,
+        [SHMT_PHASE_IMAGE] = image,
+        [SHMT_PHASE_ADVANCE] = advance,
+        [SHMT_PHASE_WEIGH] = weigh,
+        [SHMT_PHASE_PUBLISH] = publish_all,
+        [SHMT_PHASE_VERIFY] = verify,
+        [SHMT_PHASE_OVER] = nothing,
+        [SHMT_PHASE_FIND] = find,
+    };
     return WORK[pass->state->phase](pass);
 }

@@ -4,11 +4,9 @@
  *
  * N is the number of examples, c_i an example's weight (1 where there are none), b a bias without either, or none. See
  * `shmtrain help objective`. */
-#ifndef SHMT_SOLVE_PROBLEM_H
-#define SHMT_SOLVE_PROBLEM_H
+#pragma once
 
 #include <shmtrain/data.h>
-#include <stdbool.h>
 
 enum shmt_solve_loss {
     SHMT_SOLVE_LOGISTIC, /* log(1 + exp(-s z)), s = 1 for the label `high`, else -1 */
@@ -56,5 +54,3 @@ static inline double shmt_problem_weight(const struct shmt_problem *p, uint64_t 
 static inline double shmt_problem_value(const struct shmt_problem *p, uint64_t at) {
     return p->data->value ? (double)p->data->value[at] : 1;
 }
-
-#endif

@@ -28,23 +28,28 @@ static void take_again(const struct shmt_pass *pass, struct shmt_solve_state *s)
     shmt_newton_balance(pass, s);
 }
 
+/* What follows when there are columns, or none are needed. */
+static uint32_t turned(const struct shmt_solve_state *s) {
+    if (s->choice.scaled) return SHMT_PHASE_SCALES;
+    return s->ascends || s->interior ? SHMT_PHASE_FIND : SHMT_PHASE_SCORE;
+}
+
 static void end_remaking(struct shmt_solve_state *s) {
     s->remakes = s->stepped = 0;
     shmt_newton_begin_step(s);
 }
 
 void shmt_newton_remake(const struct shmt_pass *pass, struct shmt_solve_state *s) {
-    const bool of_examples = s->ascends || s->interior;
     switch (s->phase) {
         case SHMT_PHASE_COUNT:
             take_method(pass, s);
-            s->phase = SHMT_PHASE_PLACE;
+            s->phase = pass->plan->turns ? SHMT_PHASE_PLACE : turned(s);
             return;
         case SHMT_PHASE_PLACE:
             s->phase = SHMT_PHASE_TURN;
             return;
         case SHMT_PHASE_TURN:
-            s->phase = s->choice.scaled ? SHMT_PHASE_SCALES : of_examples ? SHMT_PHASE_FIND : SHMT_PHASE_SCORE;
+            s->phase = turned(s);
             return;
         case SHMT_PHASE_SCALES:
             s->phase = SHMT_PHASE_SCORE;

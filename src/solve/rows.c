@@ -1,13 +1,14 @@
 /* Passes by rows: see passes.h. */
 #include <math.h>
 
+#include "solve/heaps.h"
 #include "solve/loss_priv.h"
 
 /* ---- lengths ---- */
 
 static bool ascends(const struct shmtrain_data *data, uint64_t example) {
     for (uint64_t at = data->start[example] + 1; at < data->start[example + 1]; at++)
-        if (data->id[at] < data->id[at - 1]) return false;
+        if (data->id[at] <= data->id[at - 1]) return false;
     return true;
 }
 
@@ -20,8 +21,8 @@ static void measure(const struct shmt_pass *pass, uint64_t number, uint64_t from
         squares += length * length;
         disorder += !ascends(pass->problem->data, e);
     }
-    shmt_leave_sum(pass, SHMT_SUM_LENGTH, number, squares);
-    shmt_leave_sum(pass, SHMT_SUM_DISORDER, number, disorder);
+    shmt_pass_put_sum(pass, SHMT_SUM_LENGTH, number, squares);
+    shmt_pass_put_sum(pass, SHMT_SUM_DISORDER, number, disorder);
 }
 
 void shmt_pass_lengths(const struct shmt_pass *pass) { shmt_each_block(pass, NULL, measure); }
@@ -33,10 +34,11 @@ struct of_block {
     double loss, up, down, weight, curve, held, heavy;
 };
 
-/* Of a few examples, whose scores are known. */
-static void add_losses(const struct shmt_pass *pass, uint64_t first, uint32_t n, struct of_block *sum) {
+/* Of a few examples: their scores, and what follows from these. */
+static void add_losses(const struct shmt_pass *pass, uint64_t first, uint32_t n, const double *w, struct of_block *sum) {
     const struct shmt_problem *p = pass->problem;
     struct shmt_loss_at at[SHMT_TOGETHER];
+    for (uint32_t k = 0; k < n; k++) pass->memory->score[first + k] = shmt_example_dot(p, first + k, w);
     shmt_losses(p, first, n, pass->memory->score + first, at);
     for (uint32_t k = 0; k < n; k++) {
         const double c = shmt_problem_weight(p, first + k);
@@ -57,18 +59,23 @@ static void add_losses(const struct shmt_pass *pass, uint64_t first, uint32_t n,
 
 static void score(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *w) {
     struct of_block sum = {0};
-    for (uint64_t i = from; i < to; i++) pass->memory->score[i] = shmt_example_dot(pass->problem, i, w);
-    for (uint64_t i = from; i < to; i += SHMT_TOGETHER) add_losses(pass, i, shmt_together(i, to), &sum);
-    shmt_leave_sum(pass, SHMT_SUM_LOSS, number, sum.loss);
-    shmt_leave_sum(pass, SHMT_SUM_UP, number, sum.up);
-    shmt_leave_sum(pass, SHMT_SUM_DOWN, number, sum.down);
-    shmt_leave_sum(pass, SHMT_SUM_WEIGHT, number, sum.weight);
-    shmt_leave_sum(pass, SHMT_SUM_CURVE, number, sum.curve);
-    shmt_leave_sum(pass, SHMT_SUM_HELD, number, sum.held);
-    shmt_leave_sum(pass, SHMT_SUM_HEAVY, number, sum.heavy);
+    for (uint64_t i = from; i < to; i += SHMT_TOGETHER) {
+        const uint32_t n = shmt_together(i, to);
+        add_losses(pass, i, n, w, &sum);
+        shmt_heap_add_slopes(pass, number, i, i + n); /* rows that are at hand */
+    }
+    shmt_pass_put_sum(pass, SHMT_SUM_LOSS, number, sum.loss);
+    shmt_pass_put_sum(pass, SHMT_SUM_UP, number, sum.up);
+    shmt_pass_put_sum(pass, SHMT_SUM_DOWN, number, sum.down);
+    shmt_pass_put_sum(pass, SHMT_SUM_WEIGHT, number, sum.weight);
+    shmt_pass_put_sum(pass, SHMT_SUM_CURVE, number, sum.curve);
+    shmt_pass_put_sum(pass, SHMT_SUM_HELD, number, sum.held);
+    shmt_pass_put_sum(pass, SHMT_SUM_HEAVY, number, sum.heavy);
 }
 
-void shmt_pass_score(const struct shmt_pass *pass, const double *w) { shmt_each_block(pass, w, score); }
+void shmt_pass_score(const struct shmt_pass *pass, const double *w) {
+    shmt_each_heaped_block(pass, shmt_heap_slopes(pass), w, score);
+}
 
 static double dot_published(const struct shmt_problem *p, uint64_t i) {
     const uint64_t e = shmt_problem_example(p, i);
@@ -88,7 +95,7 @@ static void verify(const struct shmt_pass *pass, uint64_t number, uint64_t from,
         shmt_losses(pass->problem, i, n, z, at);
         for (uint32_t k = 0; k < n; k++) loss += at[k].loss;
     }
-    shmt_leave_sum(pass, SHMT_SUM_LOSS, number, loss);
+    shmt_pass_put_sum(pass, SHMT_SUM_LOSS, number, loss);
 }
 
 void shmt_pass_verify(const struct shmt_pass *pass) { shmt_each_block(pass, NULL, verify); }
@@ -128,9 +135,9 @@ static void dual(const struct shmt_pass *pass, uint64_t number, uint64_t from, u
     struct of_dual sum = {0};
     (void)w;
     for (uint64_t i = from; i < to; i += SHMT_TOGETHER) add_conjugates(pass, i, shmt_together(i, to), &sum);
-    shmt_leave_sum(pass, SHMT_SUM_DUAL, number, sum.dual);
-    shmt_leave_sum(pass, SHMT_SUM_TERMS, number, sum.terms);
-    shmt_leave_sum(pass, SHMT_SUM_SHORT, number, sum.shorter);
+    shmt_pass_put_sum(pass, SHMT_SUM_DUAL, number, sum.dual);
+    shmt_pass_put_sum(pass, SHMT_SUM_TERMS, number, sum.terms);
+    shmt_pass_put_sum(pass, SHMT_SUM_SHORT, number, sum.shorter);
 }
 
 void shmt_pass_dual(const struct shmt_pass *pass) { shmt_each_block(pass, NULL, dual); }
@@ -140,11 +147,17 @@ void shmt_pass_dual(const struct shmt_pass *pass) { shmt_each_block(pass, NULL, 
 static void scale(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *search) {
     const struct shmt_solve_memory *m = pass->memory;
     double sum = 0;
-    for (uint64_t i = from; i < to; i++) {
-        const double curve = m->slope[i].curve; /* 0: on no slope that changes */
-        sum += m->scaled[i] = curve == 0 ? 0 : curve * shmt_example_dot(pass->problem, i, search);
+    for (uint64_t first = from; first < to; first += SHMT_TOGETHER) {
+        const uint64_t behind = first + shmt_together(first, to);
+        for (uint64_t i = first; i < behind; i++) {
+            const double curve = m->slope[i].curve; /* 0: on no slope that changes */
+            sum += m->scaled[i] = curve == 0 ? 0 : curve * shmt_example_dot(pass->problem, i, search);
+        }
+        shmt_heap_add_scaled(pass, number, first, behind); /* rows that are at hand */
     }
-    shmt_leave_sum(pass, SHMT_SUM_SCALED, number, sum);
+    shmt_pass_put_sum(pass, SHMT_SUM_SCALED, number, sum);
 }
 
-void shmt_pass_scaled(const struct shmt_pass *pass, const double *search) { shmt_each_block(pass, search, scale); }
+void shmt_pass_scaled(const struct shmt_pass *pass, const double *search) {
+    shmt_each_heaped_block(pass, SHMT_HEAP_SCALED, search, scale);
+}

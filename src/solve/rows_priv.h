@@ -1,8 +1,5 @@
 /* What passes by rows have in common. */
-#ifndef SHMT_SOLVE_ROWS_PRIV_H
-#define SHMT_SOLVE_ROWS_PRIV_H
-
-#include <stddef.h>
+#pragma once
 
 #include "base/checked.h"
 #include "base/point.h"
@@ -39,23 +36,29 @@ static inline double shmt_example_label(const struct shmt_problem *p, uint64_t i
     return p->loss != SHMT_SOLVE_SQUARED ? (of == p->high ? 1 : -1) : (double)of;
 }
 
-/* Calls `block` for each of my blocks of rows. */
+/* Calls `block` for blocks first .. behind - 1 of the rows. False: the phase is to be left. */
+static inline bool shmt_do_blocks(const struct shmt_pass *pass, uint64_t first, uint64_t behind, const double *w,
+                                  void (*block)(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to,
+                                                const double *w)) {
+    for (uint64_t b = first; b < behind; b++) {
+        const uint64_t from = b * pass->plan->row_block;
+        SHMT_POINT("fit:rows");
+        if (!shmt_pass_goes_on(pass)) return false;
+        block(pass, b, from, shmt_min_u64(from + pass->plan->row_block, pass->plan->of.n), w);
+    }
+    return true;
+}
+
+/* The same for each of mine. */
 static inline void shmt_each_block(const struct shmt_pass *pass, const double *w,
                                    void (*block)(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to,
                                                  const double *w)) {
     uint64_t first, behind;
     shmt_solve_share(pass->plan->n_row_blocks, pass->part, pass->n_parts, &first, &behind);
-    for (uint64_t b = first; b < behind; b++) {
-        const uint64_t from = b * pass->plan->row_block;
-        SHMT_POINT("fit:rows");
-        if (!shmt_pass_goes_on(pass)) return;
-        block(pass, b, from, shmt_min_u64(from + pass->plan->row_block, pass->plan->of.n), w);
-    }
+    (void)shmt_do_blocks(pass, first, behind, w, block);
 }
 
 /* Of my block, for what follows from all. */
-static inline void shmt_leave_sum(const struct shmt_pass *pass, enum shmt_solve_sums which, uint64_t block, double sum) {
-    shmt_leave_number(pass->memory, pass->round, which, block, sum);
+static inline void shmt_pass_put_sum(const struct shmt_pass *pass, enum shmt_solve_sums which, uint64_t block, double sum) {
+    shmt_solve_put_number(pass->memory, pass->round, which, block, sum);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * finds the next state from this one and from the sums that all have left (shmt_newton_next, a pure function). So nobody
  * decides for the others, and a worker that takes over after a death finds the state by what the chief has saved, and by the sums
  * (train/fit.c). */
-#ifndef SHMT_SOLVE_STATE_H
-#define SHMT_SOLVE_STATE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -59,37 +58,39 @@ enum shmt_solve_class_sums {
 };
 
 enum shmt_solve_phase {
-    SHMT_PHASE_COUNT,   /* entries of each column, slab by slab; the first point */
-    SHMT_PHASE_PLACE,   /* where columns begin */
-    SHMT_PHASE_TURN,    /* rows into columns */
-    SHMT_PHASE_SCALES,  /* choice (choose.h): of the columns */
-    SHMT_PHASE_KEEP,    /* ... a fit of it is kept, and the next one begins */
-    SHMT_PHASE_SCORE,   /* the objective at the point that is tried */
-    SHMT_PHASE_SLOPE,   /* the gradient there, and the dual point */
-    SHMT_PHASE_BOUND,   /* with L1: what the dual point proves */
-    SHMT_PHASE_CYCLE,   /* with L1: coordinate descent (cycle.h) */
-    SHMT_PHASE_HESSIAN, /* Newton's equations, as a matrix */
-    SHMT_PHASE_FACTOR,  /* ... solved */
-    SHMT_PHASE_BEGIN,   /* conjugate gradients: from no step at all */
-    SHMT_PHASE_ROWS,    /* ... D X p */
-    SHMT_PHASE_COLUMNS, /* ... H p = X' D X p / N + l2 p */
-    SHMT_PHASE_STEP,    /* ... direction and residual */
-    SHMT_PHASE_SEARCH,  /* ... the next p */
-    SHMT_PHASE_AIM,     /* interior points (interior.h): Newton's equations for them */
-    SHMT_PHASE_REACH,   /* ... how far the direction leads */
-    SHMT_PHASE_CORRECT, /* ... what is aimed at then */
-    SHMT_PHASE_AGAIN,   /* ... the equations solved for that */
-    SHMT_PHASE_MOVE,    /* the next point to be tried */
-    SHMT_PHASE_REST,    /* hinge: from nothing */
-    SHMT_PHASE_LAY,     /* dual ascent (ascent.h): the image, where all are to change it */
-    SHMT_PHASE_ASCEND,  /* ... coordinate by coordinate */
-    SHMT_PHASE_IMAGE,   /* ... the direction in the space of weights */
-    SHMT_PHASE_ADVANCE, /* ... the step along it */
-    SHMT_PHASE_WEIGH,   /* ... the objective there */
-    SHMT_PHASE_FIND,    /* going on (keep.h): what was kept of each example */
-    SHMT_PHASE_PUBLISH, /* the point becomes the parameters */
-    SHMT_PHASE_VERIFY,  /* the objective of these, which are floats */
-    SHMT_PHASE_OVER     /* of this epoch */
+    SHMT_PHASE_COUNT,       /* entries of each column, slab by slab; the first point */
+    SHMT_PHASE_PLACE,       /* where columns begin */
+    SHMT_PHASE_TURN,        /* rows into columns */
+    SHMT_PHASE_SCALES,      /* choice (choose.h): of the columns */
+    SHMT_PHASE_KEEP,        /* ... a fit of it is kept, and the next one begins */
+    SHMT_PHASE_SCORE,       /* the objective at the point that is tried */
+    SHMT_PHASE_SLOPE,       /* the gradient there, and the dual point */
+    SHMT_PHASE_BOUND,       /* with L1: what the dual point proves */
+    SHMT_PHASE_CYCLE,       /* with L1: coordinate descent (cycle.h) */
+    SHMT_PHASE_HESSIAN,     /* Newton's equations, as a matrix */
+    SHMT_PHASE_SUM,         /* ... added up, where they were taken by rows (hessian.h) */
+    SHMT_PHASE_FACTOR,      /* ... solved */
+    SHMT_PHASE_BEGIN,       /* conjugate gradients: from no step at all */
+    SHMT_PHASE_ROWS,        /* ... D X p */
+    SHMT_PHASE_COLUMNS,     /* ... H p = X' D X p / N + l2 p */
+    SHMT_PHASE_STEP,        /* ... direction and residual */
+    SHMT_PHASE_SEARCH,      /* ... the next p */
+    SHMT_PHASE_AIM,         /* interior points (interior.h): Newton's equations for them */
+    SHMT_PHASE_REACH,       /* ... how far the direction leads */
+    SHMT_PHASE_CORRECT,     /* ... what is aimed at then */
+    SHMT_PHASE_AGAIN,       /* ... the equations solved for that */
+    SHMT_PHASE_MOVE,        /* the next point to be tried */
+    SHMT_PHASE_START,       /* hinge: from nothing */
+    SHMT_PHASE_SHARE_IMAGE, /* dual ascent (ascent.h): the image, where all are to change it */
+    SHMT_PHASE_ASCEND,      /* ... coordinate by coordinate */
+    SHMT_PHASE_GAIN,        /* ... what the direction changes, example by example, ... */
+    SHMT_PHASE_IMAGE,       /* ... and in the space of weights */
+    SHMT_PHASE_ADVANCE,     /* ... the step along it */
+    SHMT_PHASE_WEIGH,       /* ... the objective there */
+    SHMT_PHASE_FIND,        /* going on (keep.h): what was kept of each example */
+    SHMT_PHASE_PUBLISH,     /* the point becomes the parameters */
+    SHMT_PHASE_VERIFY,      /* the objective of these, which are floats */
+    SHMT_PHASE_OVER         /* of this epoch */
 };
 
 /* Why a fit has come to its end. */
@@ -144,15 +145,19 @@ struct shmt_solve_state {
     uint32_t resumes;     /* ... which it has begun to do */
     uint32_t remakes;     /* 1: it goes on from what was kept (keep.h), and makes the rest of it again */
     uint32_t strange;     /* 1: that is of other data, or damaged */
+    uint32_t warms;       /* 1: of a sample, for a point to begin with */
+    uint32_t warm_steps;  /* ... Newton steps of it */
     uint32_t stopped;     /* 1: somebody asked for it; 2: while L2 was being chosen */
     uint32_t begun;       /* 1: a point has been judged */
+    uint32_t rough;       /* 1: the step leads to floats, which parameters are, for the proof is far, ... */
+    uint32_t exact;       /* ... and the point that is judged consists of them: its P is that of the parameters */
     uint32_t stepped;     /* 1: this epoch's step is made */
     uint32_t idle;        /* epochs in a row in which the gap has not fallen by a part worth mention */
     uint32_t unproved;    /* how often the parameters were not near enough, though their point was */
     double step;          /* along the direction */
     double price;         /* of interior points, in visits of all coordinates by dual ascent */
     double nearer;        /* dual ascent: the gap before the step */
-    double change;        /* dual ascent: of the sum of u, by the whole direction */
+    double gain, change;  /* dual ascent: of the sums of |u_i| and of u, by the whole direction */
     double l2;            /* of the objective; of column j it is shmt_pass_l2 */
     struct shmt_choice choice;
     double held, heavy;  /* choice: as HELD and HEAVY, of the point */
@@ -179,5 +184,3 @@ struct shmt_solve_state {
     double scaled;    /* as SHMT_SUM_SCALED */
     double published; /* P of the parameters; NaN: not judged yet */
 };
-
-#endif

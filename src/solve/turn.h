@@ -1,7 +1,6 @@
 /* Rows turned into columns: the same entries, so that a column's sum is taken by one worker, in the order of the rows, whatever
  * the number of workers. In three phases, each of which a part may do again. */
-#ifndef SHMT_SOLVE_TURN_H
-#define SHMT_SOLVE_TURN_H
+#pragma once
 
 #include "solve/passes.h"
 
@@ -13,5 +12,3 @@ void shmt_turn_place(const struct shmt_pass *pass);
 
 /* Entries to their columns. 0, or -1: no memory for the places of a slab. */
 int shmt_turn_fill(const struct shmt_pass *pass);
-
-#endif

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/wide_vectors.h"
 #include "solve/columns_priv.h"
 #include "solve/loss_priv.h"
 #include "solve/rows_priv.h"
@@ -11,13 +12,6 @@
 enum { FEW = 16 }; /* classes whose sums are kept in registers */
 
 static uint32_t n_classes(const struct shmt_pass *pass) { return pass->problem->n_classes; }
-
-/* The loops over classes are short, and compiled for wider vectors, too. Without fused multiplications, so bits are the same. */
-#if defined __x86_64__ && !defined __SANITIZE_THREAD__ && !defined __SANITIZE_ADDRESS__ && !defined __clang__
-#    define FOR_WIDE_VECTORS __attribute__((target_clones("default", "avx2")))
-#else
-#    define FOR_WIDE_VECTORS
-#endif
 
 /* Entries at .. to - 1 of a sparse row or column, each with the numbers of its column or row: `of` (columns, n). */
 struct entries {
@@ -40,7 +34,7 @@ static inline __attribute__((always_inline)) void add_block(const struct entries
     for (uint32_t k = 0; k < width; k++) out[first + k] += sum[k];
 }
 
-FOR_WIDE_VECTORS static void add_few(const struct entries *e, double *restrict out) {
+SHMT_FOR_WIDE_VECTORS static void add_few(const struct entries *e, double *restrict out) {
     uint32_t k = 0;
     for (; e->n - k >= 8; k += 8) add_block(e, k, 8, out);
     for (; e->n - k >= 4; k += 4) add_block(e, k, 4, out);
@@ -49,7 +43,7 @@ FOR_WIDE_VECTORS static void add_few(const struct entries *e, double *restrict o
 }
 
 /* As many classes as make several vectors. */
-FOR_WIDE_VECTORS static void add_many(const struct entries *e, double *restrict out) {
+SHMT_FOR_WIDE_VECTORS static void add_many(const struct entries *e, double *restrict out) {
     for (uint64_t at = e->at; at < e->to; at++) {
         const double x = e->value ? (double)e->value[at] : 1;
         const double *restrict from = e->of + (uint64_t)e->id[at] * e->n;
@@ -170,7 +164,7 @@ static void scores_of(const struct shmt_pass *pass, uint64_t i, const double *w,
 }
 
 /* Scores become probabilities; -log of that of class y. */
-static double soften(uint32_t n, double *z, uint32_t y) {
+static double softmax(uint32_t n, double *z, uint32_t y) {
     double most = z[0], sum = 0, score = z[y];
     for (uint32_t k = 1; k < n; k++) most = fmax(most, z[k]);
     for (uint32_t k = 0; k < n; k++) sum += z[k] = exp(z[k] - most);
@@ -190,7 +184,7 @@ static void score(const struct shmt_pass *pass, uint64_t number, uint64_t from, 
     for (uint64_t i = from; i < to; i++) {
         double *p = m->score + i * n, c = shmt_problem_weight(pass->problem, i);
         scores_of(pass, i, w, p);
-        const double of = c * soften(n, p, m->class_of[i]);
+        const double of = c * softmax(n, p, m->class_of[i]);
         m->heft[i] = shmt_pass_is_held(pass, i) ? 0 : c;
         if (m->heft[i] != c) {
             held += of;
@@ -205,10 +199,10 @@ static void score(const struct shmt_pass *pass, uint64_t number, uint64_t from, 
             curve[k] += c * p[k] * (1 - p[k]);
         }
     }
-    shmt_leave_sum(pass, SHMT_SUM_LOSS, number, loss);
-    shmt_leave_sum(pass, SHMT_SUM_UP, number, size);
-    shmt_leave_sum(pass, SHMT_SUM_HELD, number, held);
-    shmt_leave_sum(pass, SHMT_SUM_HEAVY, number, heavy);
+    shmt_pass_put_sum(pass, SHMT_SUM_LOSS, number, loss);
+    shmt_pass_put_sum(pass, SHMT_SUM_UP, number, size);
+    shmt_pass_put_sum(pass, SHMT_SUM_HELD, number, held);
+    shmt_pass_put_sum(pass, SHMT_SUM_HEAVY, number, heavy);
 }
 
 void shmt_wide_score(const struct shmt_pass *pass, const double *w) { shmt_each_block(pass, w, score); }
@@ -225,14 +219,14 @@ static double loss_published(const struct shmt_pass *pass, uint64_t i) {
             z[k] += shmt_problem_value(p, at) * (double)w[p->data->id[at]];
     }
     return shmt_problem_weight(p, i) *
-           soften(p->n_classes, z, class_at(p, i)) /* a run that was stopped may not have noted it */;
+           softmax(p->n_classes, z, class_at(p, i)) /* a run that was stopped may not have noted it */;
 }
 
 static void verify(const struct shmt_pass *pass, uint64_t number, uint64_t from, uint64_t to, const double *unused) {
     double loss = 0;
     (void)unused;
     for (uint64_t i = from; i < to; i++) loss += loss_published(pass, i);
-    shmt_leave_sum(pass, SHMT_SUM_LOSS, number, loss);
+    shmt_pass_put_sum(pass, SHMT_SUM_LOSS, number, loss);
 }
 
 void shmt_wide_verify(const struct shmt_pass *pass) { shmt_each_block(pass, NULL, verify); }
@@ -261,8 +255,8 @@ static void dual(const struct shmt_pass *pass, uint64_t number, uint64_t from, u
         sum += c * of;
         terms += c * (1 - of);
     }
-    shmt_leave_sum(pass, SHMT_SUM_DUAL, number, sum);
-    shmt_leave_sum(pass, SHMT_SUM_TERMS, number, terms);
+    shmt_pass_put_sum(pass, SHMT_SUM_DUAL, number, sum);
+    shmt_pass_put_sum(pass, SHMT_SUM_TERMS, number, terms);
 }
 
 void shmt_wide_dual(const struct shmt_pass *pass) { shmt_each_block(pass, NULL, dual); }

@@ -10,8 +10,7 @@
  * is nowhere above the minimum; with biases, the sum of u over the examples must be 0 for each class: q = (1 - t) p + t r, where r, one
  * distribution for all examples, makes up for the difference, with the least t for which it is one. Of a class that no example has q is 0,
  * and what p has of it goes to r, too: its bias would have to become -infinity. */
-#ifndef SHMT_SOLVE_WIDE_H
-#define SHMT_SOLVE_WIDE_H
+#pragma once
 
 #include "solve/passes.h"
 
@@ -35,5 +34,3 @@ void shmt_wide_dual(const struct shmt_pass *pass);
 /* As shmt_pass_scaled and shmt_pass_product, which comes in the phase behind it. */
 void shmt_wide_scaled(const struct shmt_pass *pass, const double *search);
 void shmt_wide_product(const struct shmt_pass *pass, const double *search);
-
-#endif

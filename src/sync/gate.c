@@ -1,14 +1,14 @@
-/* Gates: see gate.h. Called by backends (clocks, meetings) and by the supervisor (rouse); relies on futex.c.
+/* Gates: see gate.h. Called by backends (clocks, meetings) and by the supervisor (wake); relies on host.h.
  *
  * Why no wake-up is lost. A sleeper announces and then looks; a publisher publishes and then looks:
  *
  *     sleeper    asleep = code    (a)        publisher  word = value      (c)
  *                word < target?   (b)                   asleep == code?   (d)
- *                futex_wait(asleep, code)               asleep = 0; futex_wake(asleep)
+ *                wait(asleep, code)                     asleep = 0; wake(asleep)
  *
  * a, b, c and d are seq_cst, so they stand in one order that all agree on. If d does not see a, then d is before a, c before d
  * and a before b: b sees the value, and the sleeper does not sleep. If d sees a, the publisher writes 0 first and wakes then;
- * the kernel compares and queues under its lock, so the sleeper either finds the 0 and does not sleep, or is queued and woken.
+ * the host compares and queues in one step, so the sleeper either finds the 0 and does not sleep, or is queued and woken.
  *
  * The publisher does not look at everybody's `asleep` where nobody sleeps for it. A sleeper counts itself among the member's
  * `sleepers` before it announces (a'), and out when it is awake; the publisher looks at that number behind (c) (d'). Both are seq_cst,
@@ -16,7 +16,7 @@
  *
  * `asleep` has a second writer, the publisher, but only of 0, which means "look again". Should it hit a later announcement of
  * the same sleeper, the sleeper looks once more in vain. What a dead sleeper has left there costs one wake-up of nobody.
- * A publisher that dies between its 0 and its wake-up leaves a sleeper whom nobody sees asleep: hence shmt_gates_mourn.
+ * A publisher that dies between its 0 and its wake-up leaves a sleeper whom nobody sees asleep: hence shmt_gates_wake_after_death.
  *
  * shmt_gates_wait_until is the same with an answer in place of the word, and with fences between a and b, and between c and d,
  * because the words that the answer is made of are not ours. Where two members change them and both ask, each is sleeper and
@@ -26,14 +26,11 @@
  * spin/gate.pml and spin/answer.pml are models of both, in which every interleaving and every death is tried. */
 #include "sync/gate.h"
 
-#include <sched.h>
 #include <stdbool.h>
-#include <stddef.h>
 
-#include "base/clock.h"
+#include "sync/host.h"
 #include "base/point.h"
 #include "base/relax.h"
-#include "sync/futex.h"
 
 #define NOBODY         UINT32_MAX
 #define NAP_NS         100000000u /* the longest sleep: the watch words are looked at ten times a second */
@@ -72,11 +69,11 @@ static bool aborted(const struct shmt_gates *gates) { return load_relaxed(gates-
 
 static void wake(struct shmt_gate *sleeper) {
     SHMT_POINT("wake:before");
-    /* Release is enough: the kernel's lock orders it with the sleeper's comparison, and the sleeper reads nothing on its
+    /* Release is enough: the host's queue orders it with the sleeper's comparison, and the sleeper reads nothing on its
      * strength. */
     store_release(&sleeper->asleep, 0);
     SHMT_POINT("wake:emptied");
-    shmt_futex_wake(&sleeper->asleep);
+    shmt_host->wake(&sleeper->asleep);
 }
 
 void shmt_gate_reach(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t value) {
@@ -165,7 +162,7 @@ static bool spin(const struct shmt_gates *gates, enum shmt_gate_word word, uint6
     if (gates->watch.spin_ns == 0) {
         /* The missing member may be waiting for this very processor: offering it costs less than a sleep and a wake-up. */
         for (int k = 0; k < 2; k++) {
-            sched_yield();
+            shmt_host->yield();
             if (reached(gates, word, target, i)) return true;
         }
         return false;
@@ -189,9 +186,9 @@ static void sleep_for(const struct shmt_gates *gates, enum shmt_gate_word word, 
     (void)count_seq_cst(&gate_of(gates, i)->sleepers, 1); /* (a') */
     store_seq_cst(&mine->asleep, code);                   /* (a) */
     SHMT_POINT("sleep:announced");
-    fence_seq_cst(); /* pairs with the one in shmt_gates_rouse, for the watch words, whose stores we do not command */
+    fence_seq_cst(); /* pairs with the one in shmt_gates_wake, for the watch words, whose stores we do not command */
     if (load_seq_cst(word_of(gates, word, i)) < target && !aborted(gates) && counts(gates, i)) /* (b) */
-        shmt_futex_wait(&mine->asleep, code, NAP_NS);
+        shmt_host->wait(&mine->asleep, code, NAP_NS);
     SHMT_POINT("sleep:woken");
     store_relaxed(&mine->asleep, 0);                              /* late sight of it costs a needless wake-up, */
     (void)take_relaxed(&gate_of(gates, i)->sleepers, UINT32_MAX); /* and of this a needless look */
@@ -225,7 +222,7 @@ static bool spin_until(const struct shmt_gates *gates, int (*ready)(void *arg, u
                        uint32_t *for_whom) {
     if (gates->watch.spin_ns == 0) {
         for (int k = 0; k < 2; k++) {
-            sched_yield();
+            shmt_host->yield();
             if (ready(arg, for_whom)) return true;
         }
         return false;
@@ -246,8 +243,8 @@ static void sleep_until(const struct shmt_gates *gates, int (*ready)(void *arg, 
     struct shmt_gate *mine = gate_of(gates, gates->self);
     store_seq_cst(&mine->asleep, FOR_AN_ANSWER); /* (a) */
     SHMT_POINT("sleep-until:announced");
-    fence_seq_cst(); /* pairs with the ones in shmt_gates_nudge, _rouse, and here */
-    if (!ready(arg, for_whom) && !aborted(gates)) shmt_futex_wait(&mine->asleep, FOR_AN_ANSWER, NAP_NS); /* (b) */
+    fence_seq_cst(); /* pairs with the ones in shmt_gates_notify, _wake, and here */
+    if (!ready(arg, for_whom) && !aborted(gates)) shmt_host->wait(&mine->asleep, FOR_AN_ANSWER, NAP_NS); /* (b) */
     store_relaxed(&mine->asleep, 0); /* late sight of it costs a needless wake-up */
 }
 
@@ -280,15 +277,15 @@ int shmt_gates_wait_until(const struct shmt_gates *gates, int (*ready)(void *arg
     return gave_up;
 }
 
-void shmt_gates_nudge(const struct shmt_gates *gates) {
-    fence_seq_cst(); /* the caller's change stands before it; pairs with the one in sleep_until, as in shmt_gates_rouse */
+void shmt_gates_notify(const struct shmt_gates *gates) {
+    fence_seq_cst(); /* the caller's change stands before it; pairs with the one in sleep_until, as in shmt_gates_wake */
     for (uint32_t i = 0; i < gates->n; i++) {
         struct shmt_gate *other = gate_of(gates, i);
         if (load_seq_cst(&other->asleep) == FOR_AN_ANSWER) wake(other); /* (d) */
     }
 }
 
-void shmt_gates_rouse(const struct shmt_gates *gates) {
+void shmt_gates_wake(const struct shmt_gates *gates) {
     /* The caller's store to a watch word stands before this fence, our look at `asleep` after it; in sleep_for it is the
      * other way round. So either we see the announcement or the sleeper sees the changed word. */
     fence_seq_cst();
@@ -298,7 +295,7 @@ void shmt_gates_rouse(const struct shmt_gates *gates) {
     }
 }
 
-void shmt_gates_mourn(const struct shmt_gates *gates) {
-    fence_seq_cst(); /* as in shmt_gates_rouse */
+void shmt_gates_wake_after_death(const struct shmt_gates *gates) {
+    fence_seq_cst(); /* as in shmt_gates_wake */
     for (uint32_t i = 0; i < gates->n; i++) wake(gate_of(gates, i));
 }

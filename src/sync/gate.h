@@ -3,15 +3,15 @@
  * Every member of a group owns one gate, on lines of its own. Its progress words only grow: `clock` (how many clocks it has
  * completed) and `phase` (how many meeting points it has reached). "All have reached p" is read from the words of the living
  * members; there is no shared counter that a death could leave half-counted. A waiter spins as long as its machine makes
- * sensible, then sleeps in a futex on its own `asleep` word, where it has written whom and what it waits for; who reaches that
- * wakes it, and only then. It also wakes by itself ten times a second to look at the watch words, so that no death hangs it.
+ * sensible, then sleeps (host.h) on its own `asleep` word, in which it has written for whose word it waits. The member that
+ * reaches the target wakes it. The waiter also wakes by itself ten times a second to look at the watch words, so that no death
+ * hangs it.
  *
  * What does not follow from one member's word (enough of them have come, a lock is free) is waited for with a question of the
- * caller's, which is asked again whenever somebody nudges.
+ * caller's, which is asked again after each shmt_gates_notify.
  *
  * Works on memory that the caller hands over: heap (threads, race detectors) or a shared segment (processes). */
-#ifndef SHMT_SYNC_GATE_H
-#define SHMT_SYNC_GATE_H
+#pragma once
 
 #include <stdalign.h>
 #include <stdint.h>
@@ -37,17 +37,17 @@ struct shmt_watch {
     uint32_t spin_ns;               /* how long to spin before sleeping; 0 where there are more workers than processors */
 };
 
-/* One member's (or, for shmt_gates_min and shmt_gates_rouse, anybody's) view of the group. Plain memory of its process. */
+/* One member's view of the group; for shmt_gates_min and shmt_gates_wake, any process's. Plain memory of its process. */
 struct shmt_gates {
     struct shmt_gate *gate; /* (n) at stride_bytes from one another, all writable */
     uint64_t stride_bytes;  /* a multiple of SHMT_LINE */
     uint32_t n, self;
     struct shmt_watch watch;
-    /* A word of all, zero at first, for groups of many: how far one of them has seen that all have come, as in gate.c. The others
-     * need not look at each member then, which of n members would take n * n looks. NULL: everybody looks. n below 2^16. */
+    /* For large groups (n below 2^16): a shared word, zero at first, in which a member notes how many members it has seen come
+     * (gate.c). The others then need not look at each member, which would take n * n looks in all. NULL: every member looks. */
     _Atomic uint64_t *met;
-    /* By a wait, when it begins (waits 1) and when it ends (0): `for_whom` is missing, or was the last to come. Where waiters
-     * spin (watch.spin_ns), one that is over after a few looks, about half a microsecond, is not told. May be NULL. */
+    /* Called when a wait begins (waits 1; `for_whom` is missing) and when it ends (0; `for_whom` was the last to come). Where
+     * waiters spin (watch.spin_ns), it is not called for a wait of a few looks, about half a microsecond. May be NULL. */
     void (*tell)(void *arg, int waits, uint32_t for_whom);
     void *tell_arg;
 };
@@ -64,30 +64,28 @@ void shmt_gate_reach(const struct shmt_gates *gates, enum shmt_gate_word word, u
 uint64_t shmt_gates_min(const struct shmt_gates *gates, enum shmt_gate_word word);
 
 /* Waits until every counting member has been seen to have reached `target`. 0: they have, and what they wrote before is
- * visible. 1: the abort word is set; it is looked at only while somebody is missing, so whoever looks after all have
- * reached the target gets 0. Blocks until then, and notices the abort word and changed member words within about 100 ms
- * even if nobody rouses it. *for_whom_out (may be NULL) gets the member last missing, UINT32_MAX when nobody was (where
+ * visible. 1: the abort word is set; it is looked at only while a member is missing, so a call after all have
+ * reached the target returns 0. Blocks until then, and notices the abort word and changed member words within about 100 ms
+ * even if nobody wakes it. *for_whom_out (may be NULL) gets the member last missing, UINT32_MAX when nobody was (where
  * waiters spin: for longer than it takes to look a few times), in either case. */
 int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t *for_whom_out);
 
-/* Waits until `ready` says so. It is asked by the waiter alone, as often as it takes, and has to be quick; it may read what
- * it likes, changes nothing that others see, and while it answers 0 it writes for whom it waits to *for_whom_out
- * (UINT32_MAX: for nobody in particular). 0: it has answered other than 0. 1: the abort word is set; what is ready at once
- * is told even then. Whoever changes an answer to yes calls shmt_gates_nudge behind the change, or shmt_gates_rouse:
- * shmt_gate_reach wakes none of these waiters. Where several may be the last to come, each of them comes first and asks
- * then: one of them gets the yes. */
+/* Waits until `ready` returns nonzero. The waiter alone calls it, many times, so it has to be quick. It may read anything and
+ * changes nothing that others see. When it returns 0, it has written to *for_whom_out for whom it waits (UINT32_MAX: for no
+ * particular member). Returns 0 when `ready` returned nonzero, even if the abort word is set by then; 1: the abort word is set. A
+ * member that makes `ready` true calls shmt_gates_notify (or shmt_gates_wake) after the change: shmt_gate_reach wakes none of
+ * these waiters. Where any of several members may be the last to come, each comes first and asks then: at least one of them finds
+ * it ready. */
 int shmt_gates_wait_until(const struct shmt_gates *gates, int (*ready)(void *arg, uint32_t *for_whom_out), void *arg);
 
 /* Wakes those who sleep in shmt_gates_wait_until, so that they ask again. Never blocks; costs one full fence and
  * a look at n lines that stay in the caches of all while nobody sleeps. */
-void shmt_gates_nudge(const struct shmt_gates *gates);
+void shmt_gates_notify(const struct shmt_gates *gates);
 
 /* Wakes all sleepers at once, after the abort word or a member word was changed (by any store). Any process that has the gates
  * mapped, `self` does not matter. Never blocks. */
-void shmt_gates_rouse(const struct shmt_gates *gates);
+void shmt_gates_wake(const struct shmt_gates *gates);
 
 /* The same after a death: everybody, because the dead one may have been about to wake somebody (it empties `asleep` first). As
- * shmt_gates_rouse, with a call of the kernel for each gate. */
-void shmt_gates_mourn(const struct shmt_gates *gates);
-
-#endif
+ * shmt_gates_wake, with a call of the kernel for each gate. */
+void shmt_gates_wake_after_death(const struct shmt_gates *gates);

@@ -112,7 +112,7 @@ static int through_mount(const char *root, const struct mount *mount, const char
     out->root_bytes = (uint32_t)strlen(root);
     out->top_bytes = (uint32_t)(strlen(root) + strlen(point));
     while (access(out->dir, F_OK) != 0) {
-        if (!shmt_cgroup_up(out)) return 0;
+        if (!shmt_cgroup_to_parent(out)) return 0;
     }
     return 1;
 }
@@ -141,7 +141,7 @@ int shmt_cgroup_find(const char *root, uint32_t version, const char *controller,
     return best != SIZE_MAX;
 }
 
-int shmt_cgroup_up(struct shmt_cgroup *group) {
+int shmt_cgroup_to_parent(struct shmt_cgroup *group) {
     if (strlen(group->dir) <= group->top_bytes) return 0;
     char *slash = strrchr(group->dir, '/');
     if (!slash || (size_t)(slash - group->dir) < group->top_bytes) return 0;
@@ -213,7 +213,7 @@ uint64_t shmt_cgroup_cpu_millis(const char *root) {
             if (!read_quota(&group, &quota, &period) || !shmt_mul_u64(quota, 1000, &scaled)) continue;
             const uint64_t millis = shmt_max_u64(1, shmt_ceil_div(scaled, period));
             least = least == 0 ? millis : shmt_min_u64(least, millis);
-        } while (shmt_cgroup_up(&group));
+        } while (shmt_cgroup_to_parent(&group));
     }
     return least;
 }

@@ -4,14 +4,13 @@
  * Both versions are found through /proc/self/cgroup and /proc/self/mountinfo, wherever they are mounted and also side by side
  * (hybrid systems). For topo.c (CPU quota) and the segment room (memory limits). Reads only. Every function takes what it does
  * not understand as "no such group": a limit that nobody can read is not enforced here but by the kernel. */
-#ifndef SHMT_TOPO_CGROUP_H
-#define SHMT_TOPO_CGROUP_H
+#pragma once
 
 #include <stdint.h>
 
 #define SHMT_CGROUP_PATH 1024
 
-/* One group; first the process's own one, after shmt_cgroup_up its parent. Plain memory of the caller. */
+/* One group; first the process's own one, after shmt_cgroup_to_parent its parent. Plain memory of the caller. */
 struct shmt_cgroup {
     uint32_t version;           /* 1 or 2 */
     uint32_t root_bytes;        /* length of `root` below, at the start of dir */
@@ -25,7 +24,7 @@ struct shmt_cgroup {
 int shmt_cgroup_find(const char *root, uint32_t version, const char *controller, struct shmt_cgroup *out);
 
 /* Makes `group` its parent and returns 1, or 0 (and leaves it) where it is the topmost one that can be seen. */
-int shmt_cgroup_up(struct shmt_cgroup *group);
+int shmt_cgroup_to_parent(struct shmt_cgroup *group);
 
 /* The folder as the user knows it: without `root`. */
 const char *shmt_cgroup_name(const struct shmt_cgroup *group);
@@ -44,5 +43,3 @@ int shmt_keyed_number(const char *path, const char *key, uint64_t *out);
 /* How many processors the quotas of all groups together pay for: the smallest quota per period on the way up, in thousandths
  * (1500: one and a half). 0: no quota. */
 uint64_t shmt_cgroup_cpu_millis(const char *root);
-
-#endif

@@ -1,5 +1,4 @@
 /* Putting memory on NUMA nodes, and seeing where it is: see topo.h. */
-#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -27,9 +26,9 @@ int shmt_topo_bind_memory(const struct shmt_topo *topo, void *at, uint64_t bytes
                           const uint32_t *node, uint32_t n_nodes, struct shmt_error *e) {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
     int rc = 0;
-    if (!set) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a set of nodes");
+    if (!set) return shmt_no_memory(e, "for a set of nodes");
     for (uint32_t i = 0; i < n_nodes && rc == 0; i++)
-        if (hwloc_bitmap_set(set, node[i]) != 0) rc = shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a set of nodes");
+        if (hwloc_bitmap_set(set, node[i]) != 0) rc = shmt_no_memory(e, "for a set of nodes");
     if (rc == 0 && policy == SHMT_MEMORY_DEFAULT) rc = hwloc_bitmap_copy(set, hwloc_topology_get_topology_nodeset(topo->hwloc));
     if (rc == 0) rc = bind_area(topo, at, bytes, policy, set, e);
     hwloc_bitmap_free(set);

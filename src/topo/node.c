@@ -95,7 +95,7 @@ int shmt_topo_find_nodes(struct shmt_topo *topo, struct shmt_error *e) {
     topo->node = calloc((size_t)(n > 0 ? n : 1), sizeof *topo->node);
     if (!topo->node || !allowed) {
         hwloc_bitmap_free(allowed);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a list of %d nodes", n);
+        return shmt_no_memory(e, "for a list of %d nodes", n);
     }
     hwloc_bitmap_and(allowed, allowed, hwloc_topology_get_allowed_nodeset(topo->hwloc));
     for (int i = 0; i < n; i++)

@@ -31,11 +31,11 @@ static uint64_t own_ns(void) {
 }
 
 void shmt_others_begin(struct shmt_others *o) {
-    *o = (struct shmt_others){.began_ns = shmt_now_ns(), .busy_ticks = busy_ticks(), .own_ns = own_ns()};
+    *o = (struct shmt_others){.began_ns = shmt_machine_ns(), .busy_ticks = busy_ticks(), .own_ns = own_ns()};
 }
 
 double shmt_others_end(const struct shmt_others *o) {
-    const double wall = (double)(shmt_now_ns() - o->began_ns), tick = 1e9 / (double)sysconf(_SC_CLK_TCK);
+    const double wall = (double)(shmt_machine_ns() - o->began_ns), tick = 1e9 / (double)sysconf(_SC_CLK_TCK);
     const double busy = (double)(busy_ticks() - o->busy_ticks) * tick, own = (double)(own_ns() - o->own_ns);
     if (o->busy_ticks == 0 || wall <= 0) return -1;
     return busy > own ? (busy - own) / wall : 0;

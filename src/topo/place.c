@@ -67,7 +67,7 @@ int shmt_topo_plan_groups(const struct shmt_topo *topo, uint32_t n, uint32_t eac
     if (!p.taken || !seat_of) {
         free(p.taken);
         free(seat_of);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a plan of %u workers of %u threads", n, each);
+        return shmt_no_memory(e, "for a plan of %u workers of %u threads", n, each);
     }
     for (uint32_t i = 0; i < n * each; i++) {
         const uint32_t seat = i % each == 0 ? begin_group(&p, each) : next_of_group(&p, out[i - 1].node);
@@ -91,12 +91,8 @@ static int bind_thread(const struct shmt_topo *topo, hwloc_const_bitmap_t set, c
 
 static hwloc_bitmap_t empty_set(struct shmt_error *e) {
     hwloc_bitmap_t set = hwloc_bitmap_alloc();
-    if (!set) shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for binding a worker");
+    if (!set) shmt_no_memory(e, "for binding a worker");
     return set;
-}
-
-int shmt_topo_bind(const struct shmt_topo *topo, const struct shmt_place *place, struct shmt_error *e) {
-    return shmt_topo_bind_group(topo, place, 1, e);
 }
 
 int shmt_topo_bind_group(const struct shmt_topo *topo, const struct shmt_place *place, uint32_t n, struct shmt_error *e) {
@@ -104,8 +100,7 @@ int shmt_topo_bind_group(const struct shmt_topo *topo, const struct shmt_place *
     if (!set) return SHMTRAIN_E_MEMORY;
     int rc = 0;
     for (uint32_t i = 0; i < n && rc == 0; i++)
-        if (hwloc_bitmap_set(set, place[i].cpu) != 0)
-            rc = shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for binding a worker");
+        if (hwloc_bitmap_set(set, place[i].cpu) != 0) rc = shmt_no_memory(e, "for binding a worker");
     if (rc == 0) rc = bind_thread(topo, set, "processor", place->cpu, e);
     hwloc_bitmap_free(set);
     return rc;
@@ -128,8 +123,7 @@ int shmt_topo_bind_node(const struct shmt_topo *topo, const struct shmt_place *p
     int rc = 0;
     for (uint32_t i = 0; i < topo->cpus && rc == 0; i++) {
         if (topo->seats[i].place.node != place->node) continue;
-        if (hwloc_bitmap_set(set, topo->seats[i].place.cpu) != 0)
-            rc = shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for binding a worker");
+        if (hwloc_bitmap_set(set, topo->seats[i].place.cpu) != 0) rc = shmt_no_memory(e, "for binding a worker");
     }
     if (rc == 0) rc = bind_thread(topo, set, "the processors of node", place->node, e);
     hwloc_bitmap_free(set);

@@ -90,7 +90,7 @@ static int make_seats(struct shmt_topo *topo, hwloc_const_bitmap_t usable, struc
     topo->seats = calloc(n_cpus, sizeof *topo->seats);
     if (!cores_of || !topo->seats) {
         free(cores_of);
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a plan of %zu processors", n_cpus);
+        return shmt_no_memory(e, "for a plan of %zu processors", n_cpus);
     }
     hwloc_obj_t pu = NULL;
     while (topo->cpus < n_cpus && (pu = hwloc_get_next_obj_by_type(topo->hwloc, HWLOC_OBJ_PU, pu))) {
@@ -117,8 +117,7 @@ static void apply_quota(struct shmt_topo *topo) {
 static int check_description(struct shmt_topo *topo, struct shmt_error *e) {
     const char *same = getenv("HWLOC_THISSYSTEM"), *variable = shmt_topo_variable();
     if (!variable || hwloc_topology_is_thissystem(topo->hwloc) == 0 || (same && strcmp(same, "0") != 0)) return 0;
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "%s=%.60s: hwloc finds no description of a machine there", variable,
-                     getenv(variable));
+    return shmt_refuse(e, "%s=%.60s: hwloc finds no description of a machine there", variable, getenv(variable));
 }
 
 /* The processors of a synthetic description, "node:2 [numa] core:4(size=1) pu:2": the product of the levels' counts. What stands
@@ -143,8 +142,8 @@ static int check_size(struct shmt_error *e) {
     const char *text = getenv("HWLOC_SYNTHETIC");
     const uint64_t n = text ? processors_of(text) : 0;
     if (n <= SHMT_TOPO_MAX_CPUS) return 0;
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "HWLOC_SYNTHETIC=%.60s describes %s%" PRIu64 " processors: describe %d at most", text,
-                     n == UINT64_MAX ? "more than " : "", n, SHMT_TOPO_MAX_CPUS);
+    return shmt_refuse(e, "HWLOC_SYNTHETIC=%.60s describes %s%" PRIu64 " processors: describe %d at most", text,
+                       n == UINT64_MAX ? "more than " : "", n, SHMT_TOPO_MAX_CPUS);
 }
 
 /* `root` is NULL for /proc and /sys of this machine. */
@@ -155,10 +154,9 @@ static int fill(struct shmt_topo *topo, const char *root, struct shmt_error *e) 
     rc = check_description(topo, e);
     if (rc < 0) return rc;
     if (!root && hwloc_topology_is_thissystem(topo->hwloc)) root = "";
-    if (root && !(topo->root = strdup(root)))
-        return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the topology of the machine");
+    if (root && !(topo->root = strdup(root))) return shmt_no_memory(e, "for the topology of the machine");
     hwloc_bitmap_t usable = usable_set(topo->hwloc);
-    if (!usable) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the set of usable processors");
+    if (!usable) return shmt_no_memory(e, "for the set of usable processors");
     rc = make_seats(topo, usable, e);
     hwloc_bitmap_free(usable);
     if (rc == 0) rc = shmt_topo_find_nodes(topo, e);
@@ -168,7 +166,7 @@ static int fill(struct shmt_topo *topo, const char *root, struct shmt_error *e) 
 
 int shmt_topo_open_at(const char *root, struct shmt_topo **out, struct shmt_error *e) {
     struct shmt_topo *topo = calloc(1, sizeof *topo);
-    if (!topo) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the topology of the machine");
+    if (!topo) return shmt_no_memory(e, "for the topology of the machine");
     if (hwloc_topology_init(&topo->hwloc) != 0) {
         free(topo);
         return shmt_fail_errno(e, "cannot start hwloc");

@@ -4,8 +4,7 @@
  * groups narrow that to what one may use. A plan is computed first and then carried out by each worker for itself. A topology
  * that is not this machine's (HWLOC_SYNTHETIC, HWLOC_XMLFILE) is taken whole: plans for it can be made, and binding succeeds
  * without effect. */
-#ifndef SHMT_TOPO_TOPO_H
-#define SHMT_TOPO_TOPO_H
+#pragma once
 
 #include <stdint.h>
 
@@ -87,12 +86,9 @@ int shmt_topo_plan_groups(const struct shmt_topo *topo, uint32_t n, uint32_t eac
 void shmt_topo_share_cache(const struct shmt_topo *topo, uint32_t level, const struct shmt_place *place, uint32_t n_workers,
                            uint32_t n_threads, enum shmt_bound_to bind, struct shmt_cache_share *out);
 
-/* Binds the calling thread to its place. Errors: _SYSTEM or _MEMORY where the kernel refuses (then it runs unbound, which is
- * harmless). */
-int shmt_topo_bind(const struct shmt_topo *topo, const struct shmt_place *place, struct shmt_error *e);
-
-/* The same to the processors of n places together (for a thread that starts others), or to all processors of the place's node
- * that this process may use. */
+/* Binds the calling thread to the processors of n places together (more than one for a thread that starts others), or to all
+ * processors of the place's node that this process may use. Errors: _SYSTEM or _MEMORY where the kernel refuses (then it runs
+ * unbound, which is harmless). */
 int shmt_topo_bind_group(const struct shmt_topo *topo, const struct shmt_place *place, uint32_t n, struct shmt_error *e);
 int shmt_topo_bind_node(const struct shmt_topo *topo, const struct shmt_place *place, struct shmt_error *e);
 
@@ -130,5 +126,3 @@ int shmt_topo_may_place(const struct shmt_topo *topo, const uint32_t *node, uint
  * evenly spread stretches. Errors: _SYSTEM where the kernel does not tell. */
 int shmt_topo_where(const struct shmt_topo *topo, const void *at, uint64_t bytes, uint64_t page_bytes, uint64_t *bytes_on_node,
                     struct shmt_error *e);
-
-#endif

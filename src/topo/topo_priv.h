@@ -1,6 +1,5 @@
 /* What the files of `topo` share: the topology as it was worked out at open. Read-only afterwards. */
-#ifndef SHMT_TOPO_TOPO_PRIV_H
-#define SHMT_TOPO_TOPO_PRIV_H
+#pragma once
 
 #include <hwloc.h>
 
@@ -25,5 +24,3 @@ struct shmt_topo {
 
 /* Fills topo->node from hwloc, `root` and the seats; called by open. Errors: _MEMORY. */
 int shmt_topo_find_nodes(struct shmt_topo *topo, struct shmt_error *e);
-
-#endif

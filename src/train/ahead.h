@@ -1,9 +1,8 @@
 /* Which examples a seat reads next, and asking memory for them while those before are in work.
  *
- * Kernels ask ahead within an item (store/kernels_priv.h), which for items of a few examples, the chunks of a small batch, is not
+ * Kernels ask ahead within an item (update/kernels_priv.h), which for items of a few examples, the chunks of a small batch, is not
  * far enough: each would wait for main memory. Which chunk comes next follows from the configuration. */
-#ifndef SHMT_TRAIN_AHEAD_H
-#define SHMT_TRAIN_AHEAD_H
+#pragma once
 
 #include "train/job.h"
 
@@ -20,5 +19,3 @@ struct shmt_ahead {
  * shmtrain_order. */
 int shmt_ahead_order(struct shmt_ahead *ahead, shmtrain_session *s, const struct shmt_job *job,
                      const struct shmtrain_work *work, uint32_t *example_out);
-
-#endif

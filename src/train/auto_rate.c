@@ -3,19 +3,18 @@
 
 #include <math.h>
 
-#define LOGISTIC_CURVATURE 0.25  /* of models that say nothing */
-#define LEAST_SQUARE       1e-6  /* of features, without a bias */
-#define SPREAD             3     /* of labels, for which a regression's reach is that of the others */
-#define MANY_CLASSES       0.375 /* from 8 classes on, with the root of their number */
+#define LEAST_SQUARE 1e-6  /* of features, without a bias */
+#define SPREAD       3     /* of labels, for which a regression's reach is that of the others */
+#define LAMB_STEP    0.02f /* of a table's norm */
+#define MANY_CLASSES 0.375 /* from 8 classes on, with the root of their number */
 
 static bool is_regression(const struct shmt_rate_wish *w) { return w->model->task == SHMTRAIN_REGRESSION; }
 
 /* Updates are made of the mean gradient of many examples. */
-static bool is_batch(const struct shmt_rate_wish *w) { return !w->live || w->model->dense; }
+static bool is_batch(const struct shmt_rate_wish *w) { return !w->live || w->model->traits.pushes_tables; }
 
 static double curvature_of(const struct shmt_rate_wish *w) {
-    const double most = w->model->curvature > 0 ? (double)w->model->curvature : LOGISTIC_CURVATURE;
-    const double n = w->with->n_classes;
+    const double most = (double)w->model->traits.curvature, n = w->with->n_classes;
     return w->model->task == SHMTRAIN_CLASSES && n > 0 ? fmin(most, fmax(1 / n, MANY_CLASSES / sqrt(n))) : most;
 }
 
@@ -44,29 +43,57 @@ static double sgd_rate(const struct shmt_rate_wish *w) {
     return sooner * c / (curvature_of(w) * fmax(square, bias ? 1 : LEAST_SQUARE));
 }
 
+/* Scores of a regression are of its labels' size. */
+static double spread_of(const struct shmt_rate_wish *w) {
+    return is_regression(w) && w->label_spread > 0 ? w->label_spread / SPREAD : 1;
+}
+
 /* What a step may move the score of a mean example by, at first. */
 static double reach_of(const struct shmt_rate_wish *w) {
     static const struct {
         double live, sparse, batch; /* single examples; batches of sparse ones, of others */
         double sooner;              /* times that, but of others, with L1 or L2 */
-    } REACH[SHMT_N_RULES] = {
-        [SHMT_RULE_ADAGRAD] = {1.7, 1.7, 8, 2}, [SHMT_RULE_FTRL] = {2.5, 16, 16, 3}, [SHMT_RULE_ADAM] = {0.3, 0.2, 0.5, 2}};
+    } REACH[SHMT_N_RULES] = {[SHMT_RULE_ADAGRAD] = {1.7, 1.7, 8, 2},
+                             [SHMT_RULE_FTRL] = {2.5, 16, 16, 3},
+                             [SHMT_RULE_ADAM] = {0.3, 0.2, 0.5, 2},
+                             [SHMT_RULE_ADAMW] = {0.3, 0.2, 0.5, 2},
+                             [SHMT_RULE_RMSPROP] = {0.15, 0.2, 0.5, 2}};
     const bool whole = is_batch(w) && !is_sparse(w), stays = w->rule->kind == SHMT_RULE_FTRL;
-    const double slow = is_regression(w) && w->rule->kind == SHMT_RULE_ADAM ? 0.25 : 1; /* it does not slow down by itself */
+    const double slow = is_regression(w) && shmt_rule_scales((enum shmt_rule_kind)w->rule->kind)
+                            ? 0.25
+                            : 1; /* it does not slow down by itself */
     const double reach = whole         ? REACH[w->rule->kind].batch
                          : is_batch(w) ? REACH[w->rule->kind].sparse
                                        : REACH[w->rule->kind].live;
     const double sooner = is_bounded(w) && !(whole && stays) ? REACH[w->rule->kind].sooner : 1;
     const double falls = w->rule->kind == SHMT_RULE_ADAGRAD && w->ends_at_0 ? 2 : 1;
-    const double spread = is_regression(w) && w->label_spread > 0 ? w->label_spread / SPREAD : 1;
-    return slow * falls * sooner * spread * reach;
+    return slow * falls * sooner * spread_of(w) * reach;
+}
+
+#define ADAGRAD 10 /* times the rate of adam: their steps become shorter all the time (mlp on builtin:digits) */
+#define FTRL    30
+
+/* As the model says; 0: it does not. Weights of examples make steps longer, but those of rules that divide by the gradients' size. */
+static double models_rate(const struct shmt_rate_wish *w) {
+    const struct shmtrain_traits *traits = &w->model->traits;
+    if (w->rule->kind == SHMT_RULE_SGD) return (double)traits->rate / w->mean_weight;
+    if (w->rule->kind == SHMT_RULE_ADADELTA) return 1; /* its steps have the parameters' size by themselves */
+    if (w->rule->kind == SHMT_RULE_MOMENTUM || w->rule->kind == SHMT_RULE_NESTEROV)
+        return (double)(traits->rate * (1 - w->rule->momentum)) / w->mean_weight;
+    if (w->rule->kind == SHMT_RULE_ADAGRAD) return ADAGRAD * (double)traits->adaptive_rate;
+    if (w->rule->kind == SHMT_RULE_FTRL) return FTRL * (double)traits->adaptive_rate;
+    return (double)traits->adaptive_rate;
 }
 
 float shmt_auto_rate(const struct shmt_rate_wish *w) {
+    if (w->rule->kind == SHMT_RULE_LAMB) return LAMB_STEP;
+    if (w->model->traits.curvature <= 0) return (float)models_rate(w);
     const double bias = w->with->bias, n = (double)w->data->n_examples;
     const double one_step = sgd_rate(w) / w->mean_weight;
     if (w->rule->kind == SHMT_RULE_SGD) return (float)one_step;
-    if (w->rule->kind == SHMT_RULE_MOMENTUM) return (float)(one_step * (1 - (double)w->rule->momentum));
+    if (w->rule->kind == SHMT_RULE_ADADELTA) return (float)((is_batch(w) && is_sparse(w) ? 30 : 3) * spread_of(w));
+    if (w->rule->kind == SHMT_RULE_MOMENTUM || w->rule->kind == SHMT_RULE_NESTEROV)
+        return (float)(one_step * (1 - (double)w->rule->momentum));
     const double nonzeros = n > 0 ? (double)w->data->n_nonzeros / n : 0;
     return (float)(reach_of(w) / sqrt(fmax((nonzeros + bias) * (w->data->mean_square + bias), LEAST_SQUARE)));
 }

@@ -1,4 +1,5 @@
-/* The learning rate for users who name none: from the data, the model and the update rule.
+/* The learning rate for users who name none: from the data, the model and the update rule. Models of which no curvature is known
+ * say themselves which rates suit them.
  *
  * Called by `api` when the data is counted. Pure. The figures behind the constants are in docs/learning.md.
  *
@@ -20,18 +21,22 @@
  * With L1 or L2 in the objective a run may come sooner to where it ends, as nothing has to stop before the noise is learned: rates of
  * classes are 2 times as large, of batches 1.5 times; those of squared errors stay.
  *
- * adagrad, ftrl, adam move each parameter by about r at first, whatever its gradients' size, weights of examples included: a
- * score by r * sum |x_j|, which is r * sqrt(nonzeros * |x|^2) at most; the rate makes that a constant, the reach; of a regression a part of
- * the labels' standard deviation, for scores are of their size there. A rate of adagrad
+ * nesterov: as momentum. adadelta's steps have the parameters' size by themselves, and grow: 3 times that; of batches of sparse
+ * examples, whose updates are few, 30 times.
+ *
+ * lamb: 0.02, for its steps are shares of each table's own norm, whatever data and model are.
+ *
+ * adagrad, ftrl, adam, adamw, rmsprop move each parameter by about r at first, whatever its gradients' size, weights of examples
+ * included: a score by r * sum |x_j|, which is r * sqrt(nonzeros * |x|^2) at most; the rate makes that a constant, the reach; of a
+ * regression a part of the labels' standard deviation, for scores are of their size there. A rate of adagrad
  * that comes down to 0 in the end begins twice as high. With L1 or L2 the reach is larger, too; but that of ftrl, whose rates never
  * end, only where few examples have a feature in common: of batches that share all of them the noise stays, and it goes by the rate. */
-#ifndef SHMT_TRAIN_AUTO_RATE_H
-#define SHMT_TRAIN_AUTO_RATE_H
+#pragma once
 
 #include <shmtrain/model.h>
 #include <stdbool.h>
 
-#include "store/rule.h"
+#include "update/rule.h"
 
 struct shmt_rate_wish {
     const struct shmtrain_model *model;
@@ -44,6 +49,5 @@ struct shmt_rate_wish {
     bool live;           /* each work item is an update, or many; else there is one per batch */
 };
 
+/* 0: nobody knows one. */
 float shmt_auto_rate(const struct shmt_rate_wish *wish);
-
-#endif

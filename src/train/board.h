@@ -5,8 +5,7 @@
  *
  * A chunk's note says how many predictions were right, and in which epoch: written last, so that a chunk that somebody died
  * over is told from one that is done. */
-#ifndef SHMT_TRAIN_BOARD_H
-#define SHMT_TRAIN_BOARD_H
+#pragma once
 
 #include <shmtrain/report.h>
 
@@ -63,5 +62,3 @@ static inline _Atomic uint64_t *shmt_board_notes(void *board, const struct shmt_
 static inline float *shmt_board_scores(void *board, const struct shmt_board_plan *plan) {
     return (float *)(void *)((unsigned char *)board + plan->scores_off);
 }
-
-#endif

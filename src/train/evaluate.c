@@ -6,11 +6,11 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
+#include "train/job.h"
 #include "base/point.h"
 #include "math/auc.h"
 #include "math/tree.h"
-#include "train/job.h"
+#include "sync/host.h"
 
 /* Whether the outputs of one example say its label. The larger label of two is that of the training data: validation data may
  * lack it. */
@@ -31,7 +31,8 @@ struct sums {
 int shmt_job_score_batch(shmtrain_session *s, const struct shmt_job *job, const struct shmtrain_batch *batch, float *score_out,
                          double *loss_out) {
     s->inside = "the score of a model";
-    const int rc = job->model->score(s, batch, &job->settings, score_out, loss_out);
+    const struct shmtrain_pass pass = shmt_job_pass(s, job, 0);
+    const int rc = job->model->score(s, &pass, batch, score_out, loss_out);
     return shmt_session_take_result(s, s->inside, rc);
 }
 
@@ -66,8 +67,8 @@ static int score_by_function(shmtrain_session *s, const struct shmt_job *job, ui
         return shmt_fail(&s->error, SHMTRAIN_E_NUMBERS, "the validation function's loss of examples %llu to %llu is %s",
                          (unsigned long long)from, (unsigned long long)to - 1, isnan(out->loss) ? "not a number" : "infinite");
     if (out->right <= to - from) return 0;
-    return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "the validation function says that %llu of %llu predictions are right",
-                     (unsigned long long)out->right, (unsigned long long)(to - from));
+    return shmt_refuse(&s->error, "the validation function says that %llu of %llu predictions are right",
+                       (unsigned long long)out->right, (unsigned long long)(to - from));
 }
 
 /* One chunk: its scores and sums go to the board. Before it the data was as it should be, and behind it, it still is. */
@@ -88,7 +89,7 @@ static int score_chunk(shmtrain_session *s, const struct shmt_job *job, void *bo
 
 int shmt_job_score(shmtrain_session *s, const struct shmt_job *job, uint64_t part, uint64_t n_parts) {
     const uint64_t n = job->board.n_chunks;
-    void *board = job->ops->board(job->store);
+    void *board = shmt_job_board(job);
     for (uint64_t chunk = n * part / n_parts; chunk < n * (part + 1) / n_parts; chunk++) {
         const int rc = score_chunk(s, job, board, chunk);
         if (rc < 0) return rc;
@@ -101,7 +102,7 @@ static int measure_auc(shmtrain_session *s, const struct shmt_job *job, void *bo
     const int rc = shmt_job_check_data(s, &job->valid_guard); /* it has the labels */
     if (rc < 0) return rc;
     void *scratch = malloc(shmt_auc_scratch_bytes(n));
-    if (!scratch) return shmt_fail(&s->error, SHMTRAIN_E_MEMORY, "not enough memory to sort the scores of the validation data");
+    if (!scratch) return shmt_no_memory(&s->error, "to sort the scores of the validation data");
     *out = shmt_auc(shmt_board_scores(board, &job->board), job->valid_label, job->train->label_high, n, scratch);
     free(scratch);
     return shmt_job_check_data(s, &job->valid_guard);
@@ -135,7 +136,7 @@ static void end_if_reached(const struct shmt_job *job, struct shmt_board *board,
     if (fit && fit->end != SHMT_SOLVE_GOES_ON) end = fit->end == SHMT_SOLVE_PROVED ? SHMT_END_TOLERANCE : SHMT_END_PRECISION;
     if (end == SHMT_END_NOT || (n == job->spec->epochs && !fit)) return;
     store_relaxed(&board->ended_by, end); /* published with the record */
-    job->ops->stop(job->store);
+    store_relaxed(job->backend->store->stop_word(job->store), 1);
 }
 
 /* A fit takes no work items: what it has found says its state. */
@@ -160,16 +161,16 @@ static void keep_best(const struct shmt_job *job, void *board, uint32_t epoch) {
     float *to = (float *)(void *)((unsigned char *)board + job->best_off);
     if (job->best_off == 0 || shmt_job_best_epoch(shmt_board_epochs(board, &job->board), epoch + 1) != epoch + 1) return;
     for (uint32_t t = 0; t < spec->n_tables; to += shmt_table_floats(&spec->table[t++]))
-        (void)job->ops->read(job->store, (int)t, 0, spec->table[t].rows, to);
+        (void)job->backend->store->read(job->store, (int)t, 0, spec->table[t].rows, to);
 }
 
 /* The epoch's share of lost updates, for their spread. Parameters are quiet. */
 static void note_lost(const struct shmt_job *job, struct shmt_board *board) {
     uint64_t touched = 0, counted;
-    if (!job->ops->lost(job->store, false, &counted)) return;
+    if (!job->backend->store->lost(job->store, false, &counted)) return;
     /* relaxed: all have met */
     for (uint32_t seat = 0; seat < job->spec->n_seats; seat++)
-        touched += load_relaxed(&job->ops->counters(job->store, seat)->touched);
+        touched += load_relaxed(&job->backend->store->counters(job->store, seat)->touched);
     if (touched > board->touched && counted >= board->counted) {
         const double share = shmt_board_lost_share(counted - board->counted, touched - board->touched);
         board->lost_lowest = board->lost_epochs == 0 ? share : fmin(board->lost_lowest, share);
@@ -181,13 +182,13 @@ static void note_lost(const struct shmt_job *job, struct shmt_board *board) {
 }
 
 /* The chief pins up what the epoch gave, and tells the application. */
-static int pin_up(shmtrain_session *s, const struct shmt_job *job, uint32_t epoch, uint64_t trained_ns,
-                  const struct shmt_solve_state *fit) {
-    void *memory = job->ops->board(job->store);
+static int record_epoch(shmtrain_session *s, const struct shmt_job *job, uint32_t epoch, uint64_t trained_ns,
+                        const struct shmt_solve_state *fit) {
+    void *memory = shmt_job_board(job);
     struct shmt_board *board = memory;
     struct shmt_tally tally = {0};
     if (load_relaxed(&board->epochs_done) > epoch) return 0; /* by an earlier life; relaxed: the chief's own word */
-    int rc = job->ops->tally(s->seat, &tally);
+    int rc = job->backend->seat->tally(s->seat, &tally);
     if (rc < 0) return rc;
     struct shmtrain_epoch record = {.epoch = epoch + 1,
                                     .partial = tally.examples + tally.lost < job->spec->n_examples,
@@ -229,5 +230,5 @@ int shmt_job_evaluate(shmtrain_session *s, const struct shmt_job *job, uint32_t 
         if (rc == 0 && task != SHMT_TASK_NONE) rc = shmt_session_meet(s);
         if (rc < 0) return rc;
     }
-    return s->seat->rank == 0 ? pin_up(s, job, epoch, trained_ns, fit) : 0;
+    return s->seat->rank == 0 ? record_epoch(s, job, epoch, trained_ns, fit) : 0;
 }

@@ -9,9 +9,9 @@
 
 #include <math.h>
 
+#include "train/job.h"
 #include "base/point.h"
 #include "ps/meter.h"
-#include "train/job.h"
 
 static struct shmt_pass pass_of(const struct shmt_fitting *f, const shmtrain_session *s, const struct shmt_solve_state *state,
                                 uint64_t round) {
@@ -33,7 +33,7 @@ static void go_on(struct shmt_solve_state *state) {
 }
 
 void shmt_fitting_begin(struct shmt_fitting *f, const struct shmt_job *job, const struct shmtrain_session *s) {
-    unsigned char *board = job->ops->board(job->store);
+    unsigned char *board = shmt_array_at(job->backend, job->store, SHMT_ARRAY_BOARD);
     *f = (struct shmt_fitting){.job = job, .session = s, .lost = s->seat->life > 0};
     shmt_solve_memory_at(&job->fit->plan, board + job->fit->offset, &f->memory);
     if (job->fit->samples)
@@ -74,12 +74,14 @@ static bool goes_on(void *arg) {
     struct shmt_fitting *f = arg;
     const struct shmt_job *job = f->job;
     bump_relaxed(&f->session->seat->counters->looks, 1);
-    if (!shmt_newton_may_leave(&f->state)) return true;
+    if (!shmt_newton_may_skip(&f->state)) return true;
     SHMT_POINT("fit:look");
     if (f->leaves) return false;
-    if (load_relaxed(job->ops->stop_word(job->store)) == 0 && load_relaxed(job->ops->abort_word(job->store)) == 0) return true;
+    if (load_relaxed(job->backend->store->stop_word(job->store)) == 0 &&
+        load_relaxed(job->backend->store->abort_word(job->store)) == 0)
+        return true;
     f->leaves = true;
-    shmt_solve_leave(&f->memory, f->session->seat->round);
+    shmt_solve_skip(&f->memory, f->session->seat->round);
     return false;
 }
 
@@ -91,14 +93,15 @@ static int work(struct shmt_fitting *f, shmtrain_session *s) {
     f->leaves = false;
     pass.goes_on = goes_on;
     pass.goes_on_arg = f;
-    if (shmt_newton_work(&pass) < 0) return shmt_fail(&s->error, SHMTRAIN_E_MEMORY, "not enough memory for a step of the fit");
+    if (shmt_newton_work(&pass) < 0) return shmt_no_memory(&s->error, "for a step of the fit");
     if ((rc = check_data(f, s)) < 0) return rc;
     if (s->seat->rank != 0) return 0;
     SHMT_POINT("fit:saving");
     f->memory.saved[pass.round % 2] = f->state;
     store_relaxed(&f->memory.note->fits, f->state.choice.fits); /* for display */
     /* relaxed: a flag; the meeting that follows publishes what I have seen of it */
-    shmt_solve_sum(&f->memory, pass.round, SHMT_SUM_STOP)[0] = load_relaxed(f->job->ops->stop_word(f->job->store)) != 0;
+    shmt_solve_sum(&f->memory, pass.round, SHMT_SUM_STOP)[0] =
+        load_relaxed(f->job->backend->store->stop_word(f->job->store)) != 0;
     SHMT_POINT("fit:saved");
     return 0;
 }
@@ -125,7 +128,7 @@ static int do_phase(struct shmt_fitting *f, shmtrain_session *s) {
     return f->state.strange ? shmt_fitting_refuse(&s->error) : 0;
 }
 
-/* All seats take part as long as the run goes on (api/fit.c), whoever has left behind its end. Each epoch counts the examples that I
+/* All seats take part as long as the run goes on (fitting/fit.c), whoever has left behind its end. Each epoch counts the examples that I
  * score as mine; also in a next life. */
 static void count_examples(const struct shmt_fitting *f, const shmtrain_session *s, uint32_t epochs) {
     uint64_t first, behind;

@@ -1,7 +1,6 @@
 /* An exact fit as a run: the phases of solve/newton.h, each done by all seats together, with a meeting behind it. An epoch is one
  * Newton step, and ends as all epochs do. Called by job.c in each worker. */
-#ifndef SHMT_TRAIN_FIT_H
-#define SHMT_TRAIN_FIT_H
+#pragma once
 
 #include "ps/session.h"
 #include "solve/keep.h"
@@ -48,5 +47,3 @@ int shmt_fitting_refuse(struct shmt_error *e);
 
 /* Until the run is over: 0, or a status. */
 int shmt_fitting_run(struct shmt_fitting *fitting, shmtrain_session *s);
-
-#endif

@@ -1,7 +1,6 @@
 /* When a run has learned enough, before its last epoch. Pure: the chief asks at the end of each epoch, and the answer is a
  * function of the figures that all workers have found together, so that in `sync` it does not depend on their number. */
-#ifndef SHMT_TRAIN_GOAL_H
-#define SHMT_TRAIN_GOAL_H
+#pragma once
 
 #include <shmtrain/report.h>
 #include <stdbool.h>
@@ -33,5 +32,3 @@ enum shmt_end shmt_goal_reached(const struct shmt_goal *goal, const struct shmtr
 /* The option that stands behind an end, "request" for _REQUEST, "precision" for _PRECISION, "" for _NOT and for what is none of them. */
 const char *shmt_end_name(uint32_t end);
 enum shmt_end shmt_end_of(const char *name); /* the other way; _NOT for what is none */
-
-#endif

@@ -4,9 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
-#include "base/point.h"
 #include "train/ahead.h"
+#include "base/point.h"
+#include "sync/host.h"
 
 /* What one worker needs while it works; private to it. */
 struct body {
@@ -20,11 +20,9 @@ struct body {
     uint64_t guard_asked_ns;
 };
 
-static struct shmt_board *board_of(const struct body *body) { return body->job->ops->board(body->job->store); }
-
 static int end_epoch(shmtrain_session *s, void *arg, uint32_t epoch) {
     const struct body *body = arg;
-    struct shmt_board *board = board_of(body);
+    struct shmt_board *board = shmt_job_board(body->job);
     /* relaxed, all: the chief's own word, also of an earlier life, or all have met since it was written */
     uint64_t began_ns = load_relaxed(&board->epoch_ns);
     if (began_ns == 0) began_ns = load_relaxed(&board->first_step_ns);
@@ -61,7 +59,7 @@ static int begin(struct body *body) {
     SHMT_POINT("begin:met");
     uint64_t not_yet = 0; /* or whoever was first */
     /* relaxed: one number, read by the chief behind another meeting, and for display */
-    while (rc == 0 && not_yet == 0 && !swap_relaxed(&board_of(body)->first_step_ns, &not_yet, now_ns)) continue;
+    while (rc == 0 && not_yet == 0 && !swap_relaxed(&shmt_job_board(body->job)->first_step_ns, &not_yet, now_ns)) continue;
     SHMT_POINT("begin:after");
     return rc;
 }
@@ -86,10 +84,16 @@ static int check_train(struct body *body) {
     return !data->name || shmt_guard_held_lately(data->fd, &body->guard_asked_ns) ? 0 : refuse_data(&body->session, data);
 }
 
+int shmt_job_make_workspace(shmtrain_session *s, const struct shmt_job *job, const struct shmtrain_data *data, uint64_t n) {
+    if (!job->model) return 0;
+    return shmt_opened_make_workspace(&job->opened, data, &job->settings, n, &s->workspace, &s->error);
+}
+
 static int step_model(shmtrain_session *s, const struct shmt_job *job, const struct shmtrain_batch *batch, double *loss_out) {
     s->inside = "the step of a model";
     s->in_step = true;
-    const int rc = job->model->step(s, batch, &job->settings, loss_out);
+    const struct shmtrain_pass pass = shmt_job_pass(s, job, 1);
+    const int rc = job->model->step(s, &pass, batch, loss_out);
     s->in_step = false;
     return shmt_session_take_result(s, s->inside, rc);
 }
@@ -115,9 +119,7 @@ static int train_model(struct body *body) {
     struct shmtrain_work work;
     int rc;
     body->example = malloc(most * sizeof *body->example);
-    if (!body->example)
-        return shmt_fail(&body->session.error, SHMTRAIN_E_MEMORY, "not enough memory for the order of %llu examples",
-                         (unsigned long long)most);
+    if (!body->example) return shmt_no_memory(&body->session.error, "for the order of %llu examples", (unsigned long long)most);
     while ((rc = shmtrain_next(&body->session, &work)) == 1)
         if ((rc = step(body, &work)) < 0) break;
     free(body->example);
@@ -129,8 +131,7 @@ static int run_worker(struct body *body) {
     int rc = body->job->worker(&body->session, body->job->worker_arg);
     if (rc == 0) rc = body->session.error.status; /* of a call whose failure it has not passed on, or of shmtrain_fail */
     if (rc < 0 || body->session.over) return rc;
-    return shmt_fail(&body->session.error, SHMTRAIN_E_USAGE,
-                     "the worker function returned %d before shmtrain_next had returned 0", rc);
+    return shmt_refuse(&body->session.error, "the worker function returned %d before shmtrain_next had returned 0", rc);
 }
 
 static void copy_fit(shmtrain_session *s, void *arg) { shmt_fitting_copy(arg, s); }
@@ -152,14 +153,14 @@ static void begin_slow(struct body *body, uint32_t rank) {
                                     .worker = worker,
                                     .busy_ns = &body->session.seat->counters->busy_ns,
                                     .factor = 1,
-                                    .stop = job->ops->stop_word(job->store),
-                                    .abort = job->ops->abort_word(job->store)};
+                                    .stop = job->backend->store->stop_word(job->store),
+                                    .abort = job->backend->store->abort_word(job->store)};
     body->session.slow = &body->slow;
 }
 
 int shmt_job_work(const struct shmt_job *job, uint32_t rank, uint32_t life, struct shmt_error *e) {
     struct body body = {.job = job};
-    int rc = shmt_session_enter(&body.session, job->ops, job->store, job->spec, rank, life, e);
+    int rc = shmt_session_enter(&body.session, job->backend, job->store, job->spec, rank, life, e);
     if (rc < 0) return rc;
     body.session.epoch_end = end_epoch;
     body.session.epoch_end_arg = &body;
@@ -172,11 +173,13 @@ int shmt_job_work(const struct shmt_job *job, uint32_t rank, uint32_t life, stru
     }
     begin_slow(&body, rank);
     rc = begin(&body);
+    if (rc == 0) rc = shmt_job_make_workspace(&body.session, job, job->train, shmt_spec_largest_piece(job->spec));
     if (rc == 0 && !body.session.over) rc = shmt_session_judge(&body.session, "a worker", run_body(&body));
     if (rc < 0) {
         *e = body.session.error;
         shmt_fail(e, rc, "the worker function ended with %s", shmtrain_status_name(rc));
     }
+    free(body.session.workspace);
     shmt_session_leave(&body.session);
     return rc < 0 ? rc : 0;
 }

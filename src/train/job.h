@@ -1,22 +1,22 @@
 /* A job: what one worker does from its first item to its last, for the built-in drivers: a model on data, or the application's
  * own worker function. Work item -> order -> model step -> report -> clock, and the evaluation at the end of each epoch. */
-#ifndef SHMT_TRAIN_JOB_H
-#define SHMT_TRAIN_JOB_H
+#pragma once
 
 #include <shmtrain/model.h>
 #include <shmtrain/store.h>
 #include <shmtrain/validation.h>
 #include <stdbool.h>
 
-#include "base/guard.h"
-#include "ps/session.h"
 #include "train/board.h"
 #include "train/fit.h"
 #include "train/goal.h"
+#include "train/opened.h"
+#include "base/guard.h"
+#include "ps/session.h"
 
 /* Made before workers exist, constant from then on. */
 struct shmt_job {
-    const struct shmt_backend_ops *ops;
+    const struct shmt_backend *backend;
     struct shmt_store *store;
     const struct shmt_spec *spec;
     struct shmt_board_plan board;
@@ -24,6 +24,7 @@ struct shmt_job {
 
     const struct shmtrain_model *model; /* NULL: `worker` is the application's own */
     bool is_offered;                    /* the model is the application's own, too */
+    struct shmt_opened opened;          /* it, as long as there are workers */
     struct shmtrain_settings settings;
     const struct shmtrain_data *train, *valid;     /* valid NULL: none */
     const struct shmt_fit *fit;                    /* the model is fitted exactly (fit.h); NULL: it takes steps of its own */
@@ -47,8 +48,23 @@ struct shmt_job {
     void *notify_arg;
 };
 
+/* Of the job's store. */
+static inline struct shmt_board *shmt_job_board(const struct shmt_job *job) {
+    return shmt_array_at(job->backend, job->store, SHMT_ARRAY_BOARD);
+}
+
 /* Whether epochs end in validation; the same in all seats, guests included. */
 static inline bool shmt_job_validates(const struct shmt_job *job) { return job->board.n_valid > 0; }
+
+/* What the model's functions get at this seat. */
+static inline struct shmtrain_pass shmt_job_pass(const shmtrain_session *s, const struct shmt_job *job, uint32_t training) {
+    return (struct shmtrain_pass){.size = sizeof(struct shmtrain_pass),
+                                  .training = training,
+                                  .epoch = s->epoch,
+                                  .with = &job->settings,
+                                  .state = job->opened.state,
+                                  .workspace = s->workspace};
+}
 
 /* Runs seat `rank` to the end, in its life number `life` (from 0): a later one goes on where the one before stood. Returns 0,
  * or a status with its sentence in *e; _STOPPED when others failed. */
@@ -56,6 +72,10 @@ int shmt_job_work(const struct shmt_job *job, uint32_t rank, uint32_t life, stru
 
 /* Whether what data is mapped from is as it was checked. Errors: _DATA. */
 int shmt_job_check_data(shmtrain_session *s, const struct shmt_guarded *data);
+
+/* The workspace that the model wants for this seat (s->workspace), for at most n examples of `data` at a time. For free(). Errors:
+ * _MEMORY. */
+int shmt_job_make_workspace(shmtrain_session *s, const struct shmt_job *job, const struct shmtrain_data *data, uint64_t n);
 
 /* One call of the model's `score`, which takes no work. Also s->error counts as its failure. */
 int shmt_job_score_batch(shmtrain_session *s, const struct shmt_job *job, const struct shmtrain_batch *batch, float *score_out,
@@ -93,5 +113,3 @@ uint32_t shmt_job_best_epoch(const struct shmtrain_epoch *epoch, uint32_t n);
 /* The end of an epoch, in every worker; `started_ns`: when it began, in the chief; `fit`: where an exact fit stands, NULL: it is none. */
 int shmt_job_evaluate(shmtrain_session *s, const struct shmt_job *job, uint32_t epoch, uint64_t started_ns,
                       const struct shmt_solve_state *fit);
-
-#endif

@@ -2,9 +2,9 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "train/job.h"
 #include "base/checked.h"
 #include "math/finite.h"
-#include "train/job.h"
 
 #define LARGE_LABELS 1e15
 
@@ -23,7 +23,7 @@ static const char *name_of(const float *row, uint64_t n) {
     return "infinite";
 }
 
-static uint64_t as_counted(const struct shmt_bad_rows *rows, uint64_t lies_at) {
+static uint64_t number_of_row(const struct shmt_bad_rows *rows, uint64_t lies_at) {
     for (uint64_t i = 0; i < rows->table->rows; i++)
         if (rows->place[i] == lies_at) return i;
     return lies_at;
@@ -34,7 +34,7 @@ int shmt_numbers_refuse(const struct shmt_bad_rows *rows, struct shmt_error *e) 
     const float *row = rows->row;
     uint64_t number = rows->first;
     while (shmt_all_finite(row, width)) row += width, number++;
-    if (rows->place) number = as_counted(rows, number);
+    if (rows->place) number = number_of_row(rows, number);
     if (rows->rate == 0)
         return shmt_fail(
             e, SHMTRAIN_E_NUMBERS,
@@ -60,7 +60,7 @@ static int check_rows(shmtrain_session *s, int t, uint64_t row, uint64_t n, uint
                                       .when = when,
                                       .rate = s->spec->rate.base,
                                       .pushed = true,
-                                      .place = t == 0 && s->spec->row_places ? s->ops->row_place(s->store) : NULL};
+                                      .place = s->backend->store->array(s->store, SHMT_ARRAY_ROW_PLACE, t, 0).at};
     return shmt_numbers_refuse(&bad, &s->error);
 }
 

@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-ROOMS = ("src/sync", "src/consistency", "src/store", "src/ps", "src/backends/shm")
+ROOMS = ("src/sync", "src/consistency", "src/update", "src/ps", "src/backends/shm")
 LIBRARIES = ("-lhwloc", "-lxxhash", "-ljansson", "-larchive", "-lm")
 CFLAGS = "-O1 -w -fPIC -fvisibility=default"
 

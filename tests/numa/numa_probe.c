@@ -96,8 +96,8 @@ static void check_unused(const struct look *look, const char *unused) {
         if (look->plan->node[i].node != node) continue;
         check(!look->plan->node[i].usable && look->plan->node[i].need_bytes == 0, "the plan leaves node %u out", node);
     }
-    for (uint32_t k = 0; k < look->store->spec.placement.n_nodes; k++)
-        check(look->store->spec.placement.node[k] != node, "the run leaves node %u out", node);
+    for (uint32_t k = 0; k < look->store->run.spec.placement.n_nodes; k++)
+        check(look->store->run.spec.placement.node[k] != node, "the run leaves node %u out", node);
 }
 
 /* Parameters are looked at in workers of their own: in a process that was forked before anything was placed. */

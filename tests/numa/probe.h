@@ -1,6 +1,5 @@
 /* What the files of numa_probe share: counting checks, changing the machine for a moment, and looking where things are. */
-#ifndef SHMT_TESTS_NUMA_PROBE_H
-#define SHMT_TESTS_NUMA_PROBE_H
+#pragma once
 
 #include <shmtrain/shmtrain.h>
 #include <stdint.h>
@@ -58,5 +57,3 @@ void fill_node(uint32_t node, uint64_t mib_left);
 
 /* A figure of /proc/meminfo, in KiB. */
 uint64_t meminfo_kib(const char *key);
-
-#endif

@@ -46,7 +46,7 @@ static void expect_on(const struct look *look, const char *what, const void *at,
 static void expect_spread(const struct look *look, const char *what, const void *at, uint64_t bytes, uint64_t page) {
     uint64_t on[MOST_NODES], used = 0, spread = 0;
     const uint64_t n = pages_on(look, at, bytes, page, on);
-    const struct shmt_placement *p = &look->store->spec.placement;
+    const struct shmt_placement *p = &look->store->run.spec.placement;
     const uint64_t each = n / p->n_nodes, play = n > 4096 ? each / 50 : 2;
     for (uint32_t k = 0; k < p->n_nodes; k++) {
         const uint64_t there = on[index_of(look, (int32_t)p->node[k])];
@@ -98,12 +98,12 @@ static void look_at_shards(const struct look *look, const struct shmt_store *shm
 static void look_at_gradients(const struct look *look, const struct shmt_store *shm) {
     char what[64];
     const struct shmt_shm_layout *l = &shm->layout;
-    for (uint32_t seat = 0; seat < shm->spec.n_seats && l->seat_grad_bytes > 0; seat++) {
-        const unsigned char *at = shmt_segment_at(&shm->segment, l->grad_off + seat * l->seat_grad_bytes, l->seat_grad_bytes);
+    for (uint32_t seat = 0; seat < shm->spec.n_seats && l->grad.each > 0; seat++) {
+        const unsigned char *at = shmt_segment_at(&shm->segment, l->grad.off + seat * l->grad.each, l->grad.each);
         const struct shmtrain_plan_worker *place = &look->plan->place[seat];
         if (!look->plan->node[index_of(look, (int32_t)place->node)].usable || !shm->spec.placement.private_local) continue;
         snprintf(what, sizeof what, "gradients of seat %u", seat);
-        expect(look, what, at, l->seat_grad_bytes, shm->segment.page_bytes, (int32_t)place->node, 100);
+        expect(look, what, at, l->grad.each, shm->segment.page_bytes, (int32_t)place->node, 100);
     }
 }
 
@@ -111,8 +111,8 @@ static void look_at_gradients(const struct look *look, const struct shmt_store *
 static void look_at_replicas(const struct look *look, const struct shmt_store *shm) {
     char what[64];
     const struct shmt_shm_layout *l = &shm->layout;
-    const uint64_t all = l->n_replicas * l->replica_bytes, page = shm->segment.page_bytes;
-    const unsigned char *at = (const unsigned char *)shm->replicas;
+    const uint64_t all = l->n_replicas * l->replica.each, page = shm->segment.page_bytes;
+    const unsigned char *at = (const unsigned char *)shm->replica;
     uint32_t seats = 0;
     if (l->n_replicas > 0 && !shm->spec.placement.private_local) expect(look, "all replicas", at, all, page, -1, 100);
     for (uint32_t i = 0; i < l->n_replicas; i++) {
@@ -122,7 +122,7 @@ static void look_at_replicas(const struct look *look, const struct shmt_store *s
             seats++;
             if (!look->plan->node[index_of(look, (int32_t)place->node)].usable || !shm->spec.placement.private_local) continue;
             snprintf(what, sizeof what, "replica %u, of seat %u", i, seat);
-            expect(look, what, at + i * l->replica_bytes, l->replica_bytes, page, (int32_t)place->node, 100);
+            expect(look, what, at + i * l->replica.each, l->replica.each, page, (int32_t)place->node, 100);
         }
     }
     if (shmt_policy_has_replicas(&shm->spec.policy))
@@ -131,7 +131,7 @@ static void look_at_replicas(const struct look *look, const struct shmt_store *s
 
 /* Arrays by example lie exactly where they should, those by nonzero nearly. */
 static void look_at_data(const struct look *look, uint64_t page) {
-    const struct shmtrain_data *data = look->store->job.train;
+    const struct shmtrain_data *data = look->store->run.job.train;
     char what[96];
     for (uint32_t i = 0; i < look->plan->n_parts; i++) {
         const struct shmtrain_plan_part *part = &look->plan->part[i];
@@ -175,8 +175,8 @@ static void show_overflow(const struct look *look, const struct shmt_store *shm)
 
 static void begin(void *arg, const struct shmtrain_report *report) {
     struct look *look = arg;
-    const struct shmt_store *shm = look->store->job.store;
-    const uint64_t data_page = page_bytes_at(look->store->job.train->label);
+    const struct shmt_store *shm = look->store->run.job.store;
+    const uint64_t data_page = page_bytes_at(look->store->run.job.train->label);
     look->looked = 1;
     check(strcmp(report->numa, look->plan->numa) == 0, "the run's policy is the plan's: %s", report->numa);
     check(report->page_bytes == shm->segment.page_bytes && page_bytes_at(shm->weight) == report->page_bytes,

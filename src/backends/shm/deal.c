@@ -16,7 +16,7 @@ void shmt_shm_stop_counting(struct shmt_shm_seat *p) {
     SHMT_POINT("stop-counting:before");
     store_release(&p->front->working, 0);
     SHMT_POINT("stop-counting:after");
-    shmt_gates_rouse(&p->clocks);
+    shmt_gates_wake(&p->clocks);
 }
 
 /* What an earlier life had in hand, to be done once more, if it is to be. */

@@ -7,23 +7,23 @@
  * what comes out. What it was about to do next, its own next life finds out (lives.c). */
 #include <string.h>
 
-#include "backends/shm/replicas_priv.h"
-#include "backends/shm/rounds_priv.h"
+#include "backends/shm/replicas/replicas_priv.h"
+#include "backends/shm/rounds/rounds_priv.h"
 #include "base/checked.h"
 #include "ps/replicas.h"
-#include "store/lock.h"
+#include "update/lock.h"
 
 static float *old_of(const struct shmt_store *store, uint32_t rank) {
-    return (float *)(void *)(store->old + rank * store->layout.seat_undo_bytes);
+    return (float *)(void *)(store->old + rank * store->layout.old.each);
 }
 
-struct shmt_undo shmt_shm_undo(const struct shmt_store *store, uint32_t rank, uint64_t first) {
-    if (store->layout.seat_undo_bytes == 0) return (struct shmt_undo){0};
-    return (struct shmt_undo){.word = &store->slot[rank].undo, .old = old_of(store, rank), .first = first};
+struct shmt_undo shmt_shm_undo(const struct shmt_store *store, uint32_t rank) {
+    if (store->layout.old.each == 0) return (struct shmt_undo){0};
+    return (struct shmt_undo){.word = &store->slot[rank].undo, .old = old_of(store, rank)};
 }
 
 struct shmt_redo shmt_shm_redo(const struct shmt_store *store, uint32_t rank) {
-    if (store->layout.seat_undo_bytes < sizeof(struct shmt_redo_log)) return (struct shmt_redo){0};
+    if (store->layout.old.each < sizeof(struct shmt_redo_log)) return (struct shmt_redo){0};
     return (struct shmt_redo){.open = &store->slot[rank].redo, .log = (struct shmt_redo_log *)(void *)old_of(store, rank)};
 }
 
@@ -57,8 +57,8 @@ static void put_back(struct shmt_store *store, uint32_t rank) {
     const struct shmt_shm_layout *l = &store->layout;
     const uint64_t word = load_relaxed(&store->slot[rank].undo); /* relaxed: its writer is gone */
     const uint64_t at = shmt_undo_at(word), n = shmt_undo_n(word);
-    if (l->seat_undo_bytes == 0 || !shmt_undo_says(word) || n == 0) return;
-    if (at > l->flat.n || n > l->flat.n - at || n * (UINT64_C(1) + l->planes) * sizeof(float) > l->seat_undo_bytes)
+    if (l->old.each == 0 || !shmt_undo_says(word) || n == 0) return;
+    if (at > l->flat.n || n > l->flat.n - at || n * (UINT64_C(1) + l->planes) * sizeof(float) > l->old.each)
         return; /* a damaged store: there is nothing to be believed */
     const bool own = shmt_policy_has_replicas(&store->spec.policy);
     const uint32_t replica = own ? shmt_replicas_of(&store->spec, rank) : 0;
@@ -102,7 +102,7 @@ static void leave_locks(struct shmt_store *store, uint32_t rank) {
             &(const struct shmt_locks){.word = store->merge_locks, .mask = (store->layout.merge_mask + 1) * apart - 1}, rank);
 }
 
-void shmt_shm_bury(struct shmt_store *store, uint32_t rank, int comes_back) {
+void shmt_shm_reclaim(struct shmt_store *store, uint32_t rank, int comes_back) {
     struct shmt_shm_front *front = &store->front[rank];
     shmt_shm_take_back(store, rank);
     leave_slices(store, rank);

@@ -1,5 +1,5 @@
 /* Guests: seats that processes of the same user take by name while the run goes on. Called through the backend's entries by
- * whoever joins (reserve, unreserve, admit, part), by the application that made the store (mourn), and by the chief at the
+ * whoever joins (reserve, unreserve, admit, request_leave), by the application that made the store (reclaim), and by the chief at the
  * end of an epoch (admit_all).
  *
  * A guest reserves a free seat by a compare-and-swap of its `guest` word from 0 to its process id and a mark that it is on
@@ -10,17 +10,17 @@
  * meeting that begins the epoch, so that whoever has passed that meeting sees the same members. A guest that was counted in has
  * already reached that meeting: its gate is written by the chief, as its owner is not let in yet. Nobody waits for one that is
  * on its way: it may still have to be forked, or find that it cannot come at all. */
-#include <time.h>
 #include <unistd.h>
 
 #include "backends/shm/shm_priv.h"
 #include "base/point.h"
 #include "base/process.h"
-#include "store/lock.h"
+#include "update/lock.h"
+#include "sync/host.h"
 
 /* What `parting` says beside 0. */
 #define ASKS_TO_GO  1 /* the guest: let me go when the epoch is over */
-#define COUNTED_OUT 2 /* the chief: so I have; it gives the seat back itself, or is mourned */
+#define COUNTED_OUT 2 /* the chief: so I have; it gives the seat back itself, or that is reclaimed */
 
 #define ON_ITS_WAY UINT32_C(0x80000000) /* in a `guest` word, beside the process id: reserved, but nobody has entered */
 
@@ -32,7 +32,7 @@ static bool is_over(const struct shmt_store *store) {
 }
 
 /* Who has the seat: by its owner, or before the seat is given up. release, both: who has read one of these words and finds the
- * other, or `guest`, of somebody else at its second look (shmt_shm_occupant), does not take them for one. */
+ * other, or `guest`, of somebody else at its second look (occupant), does not take them for one. */
 static void sign(struct shmt_shm_front *front, const struct shmt_life *life) {
     store_release(&front->life[0], life->process);
     store_release(&front->life[1], life->space);
@@ -44,7 +44,7 @@ static void sign_mine(struct shmt_shm_front *front) {
     sign(front, &mine);
 }
 
-/* By whoever gives a seat up: its owner, the chief, or who mourns. `guest`: the word as it was when that was decided; another one
+/* By whoever gives a seat up: its owner, the chief, or who reclaims it. `guest`: the word as it was when that was decided; another one
  * may have done the same meanwhile, and a third have the seat by now. Then it is that one's, who at worst is not recognised by
  * its life, but by its mark alone. */
 static void let_go(struct shmt_shm_front *front, uint32_t guest) {
@@ -54,7 +54,7 @@ static void let_go(struct shmt_shm_front *front, uint32_t guest) {
     (void)lock_release(&front->guest, &guest, 0);
 }
 
-int shmt_shm_reserve(struct shmt_store *store, uint32_t rank, struct shmt_error *e) {
+static int reserve(struct shmt_store *store, uint32_t rank, struct shmt_error *e) {
     uint32_t nobody = 0;
     if (is_over(store)) return shmt_fail(e, SHMTRAIN_E_USAGE, "the run has ended: no worker can join it any more");
     if (rank < first_guest(store) || rank >= store->spec.n_seats) return 0;
@@ -68,27 +68,24 @@ int shmt_shm_reserve(struct shmt_store *store, uint32_t rank, struct shmt_error 
     return 1;
 }
 
-void shmt_shm_unreserve(struct shmt_store *store, uint32_t rank) {
+static void unreserve(struct shmt_store *store, uint32_t rank) {
     /* its release: `parting` is mine until then */
     let_go(&store->front[rank], (uint32_t)getpid() | ON_ITS_WAY);
 }
 
-/* My program may have died and been mourned, and another one have reserved the seat since: then it is not mine. */
+/* My program may have died, its seat been reclaimed, and another one have reserved the seat since: then it is not mine. */
 void shmt_shm_come(struct shmt_shm_seat *p) {
     uint32_t guest = load_relaxed(&p->store->reserved_as); /* my program's, from before I was started */
     p->not_mine = load_relaxed(&p->front->guest) != guest; /* relaxed: a hint, the compare-and-swap decides */
     if (p->not_mine) return;
     sign_mine(p->front); /* this worker's process: the one that has reserved the seat is its program's */
     /* release: `parting` is mine, and so are the words of the seat, now; pairs with the acquire in shmt_shm_admit_all and in
-     * shmt_shm_occupant */
+     * occupant */
     p->not_mine = !lock_release(&p->front->guest, &guest, guest & ~ON_ITS_WAY);
 }
 
 /* A nap between two looks: epochs are far apart, and joining is no hot path. */
-static void nap(void) {
-    const struct timespec pause = {.tv_nsec = 1000000};
-    (void)nanosleep(&pause, NULL);
-}
+static void nap(void) { shmt_sleep_ns(1000000); }
 
 /* Waits to be counted in. 1; 0: the run is over, the chief has let a guest go that asked for it, or the seat is not mine. */
 static int wait_for_chief(struct shmt_shm_seat *p) {
@@ -103,7 +100,7 @@ static int wait_for_chief(struct shmt_shm_seat *p) {
     return 1;
 }
 
-int shmt_shm_admit(struct shmt_seat *seat) {
+static int admit(struct shmt_seat *seat) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
     int rc = wait_for_chief(p);
     if (rc != 1) {
@@ -118,7 +115,7 @@ int shmt_shm_admit(struct shmt_seat *seat) {
     return rc < 0 ? rc : shmt_shm_begin_epoch(p);
 }
 
-void shmt_shm_part(struct shmt_store *store, uint32_t rank) {
+static void request_leave(struct shmt_store *store, uint32_t rank) {
     uint32_t stays = 0;
     (void)lock_acquire(&store->front[rank].parting, &stays, ASKS_TO_GO); /* a flag: the order is of no importance */
 }
@@ -128,20 +125,20 @@ void shmt_shm_give_back(struct shmt_shm_seat *p) {
      * release: as when I find no more work; pairs with the acquire of the gates' member words */
     store_release(&p->front->working, 0);
     store_relaxed(&p->front->alive, 0); /* nobody reads anything of mine on the strength of it */
-    shmt_gates_rouse(&p->clocks);
+    shmt_gates_wake(&p->clocks);
     let_go(p->front, load_relaxed(&p->front->guest)); /* relaxed: my own process's word */
 }
 
 /* acquire: pairs with the release in let_go. Who gives a seat back is not `alive` any more before: so nobody's that is `alive` is
- * that of a dead one, whom the chief has counted in while it was mourned. */
-uint32_t shmt_shm_occupied(struct shmt_store *store, uint32_t rank) {
+ * that of a dead one, whom the chief has counted in while its seat was reclaimed. */
+static uint32_t occupied(struct shmt_store *store, uint32_t rank) {
     if (rank < first_guest(store) || rank >= store->spec.n_seats) return 0;
     const struct shmt_shm_front *front = &store->front[rank];
     const uint32_t pid = load_acquire(&front->guest) & ~ON_ITS_WAY; /* for display, and for a look at its lock */
     return pid ? pid : load_relaxed(&front->alive) ? SHMT_OCCUPIED_BY_NOBODY : 0;
 }
 
-enum shmt_occupant shmt_shm_occupant(struct shmt_store *store, uint32_t rank, struct shmt_life *out) {
+static enum shmt_occupant occupant(struct shmt_store *store, uint32_t rank, struct shmt_life *out) {
     if (rank < first_guest(store) || rank >= store->spec.n_seats) return SHMT_OCCUPANT_NONE;
     const struct shmt_shm_front *front = &store->front[rank];
     const uint32_t guest = load_acquire(&front->guest); /* pairs with the release in shmt_shm_come, and with that in let_go */
@@ -150,7 +147,7 @@ enum shmt_occupant shmt_shm_occupant(struct shmt_store *store, uint32_t rank, st
      * second look sees what that one had done before, and so that it is another one. */
     const struct shmt_life life = {load_acquire(&front->life[0]), load_acquire(&front->life[1])};
     if (load_relaxed(&front->guest) != guest || load_relaxed(&front->life[0]) != life.process) return SHMT_OCCUPANT_NONE;
-    /* A worker whose program was mourned on its way may have signed behind that, when the seat was its program's no more: then
+    /* A worker whose seat was reclaimed on its way may have signed behind that, when the seat was its program's no more: then
      * somebody else has reserved it, who has not signed yet. */
     const bool comes = (guest & ON_ITS_WAY) != 0;
     if (comes && (uint32_t)shmt_life_number(&life) != (guest & ~ON_ITS_WAY)) return SHMT_OCCUPANT_NONE;
@@ -161,11 +158,11 @@ enum shmt_occupant shmt_shm_occupant(struct shmt_store *store, uint32_t rank, st
 /* Whether whoever has entered, by this word, has ended, as far as its life says. */
 static bool is_over_with(struct shmt_store *store, uint32_t rank, uint32_t guest) {
     struct shmt_life life;
-    return shmt_shm_occupant(store, rank, &life) != SHMT_OCCUPANT_NONE && shmt_life_look(&life) == SHMT_LIFE_IS_OVER &&
+    return occupant(store, rank, &life) != SHMT_OCCUPANT_NONE && shmt_life_look(&life) == SHMT_LIFE_IS_OVER &&
            load_relaxed(&store->front[rank].guest) == guest; /* relaxed: the look before has acquired it */
 }
 
-int shmt_shm_mourn(struct shmt_store *store, uint32_t rank, bool marked) {
+static int reclaim(struct shmt_store *store, uint32_t rank, bool marked) {
     struct shmt_shm_front *front = &store->front[rank];
     const uint32_t mine = (uint32_t)getpid() | ON_ITS_WAY;
     uint32_t guest = load_acquire(&front->guest); /* pairs with the release in shmt_shm_come: its words are at rest */
@@ -227,7 +224,7 @@ void shmt_shm_admit_all(struct shmt_shm_seat *chief) {
     store_relaxed(&store->control->epoch, chief->epoch); /* published by count_in and by the meeting */
     for (uint32_t rank = first_guest(store); rank < store->spec.n_seats; rank++) {
         struct shmt_shm_front *front = &store->front[rank];
-        const bool here = load_relaxed(&front->alive) != 0; /* my own word, or that of who mourns */
+        const bool here = load_relaxed(&front->alive) != 0; /* my own word, or that of who reclaims the seat */
         if (here && load_relaxed(&front->parting) != 0) count_out(front);
         if (here) continue;
         /* acquire: pairs with the release in shmt_shm_come, and so with that of whoever had the seat before */
@@ -240,3 +237,13 @@ void shmt_shm_admit_all(struct shmt_shm_seat *chief) {
             let_go(front, guest);
     }
 }
+
+const struct shmt_guest_ops SHMT_SHM_GUESTS = {
+    .reserve = reserve,
+    .unreserve = unreserve,
+    .admit = admit,
+    .request_leave = request_leave,
+    .occupied = occupied,
+    .occupant = occupant,
+    .reclaim = reclaim,
+};

@@ -3,9 +3,10 @@
 
 #include "base/random.h"
 #include "consistency/chunks.h"
+#include "ps/norm.h"
 #include "ps/replicas.h"
 #include "segment/segment.h"
-#include "store/redo.h"
+#include "update/redo.h"
 
 /* Below this many floats a gradient is folded whole: looking at a map would cost more than it saves. */
 #define MAP_FROM_FLOATS 4096
@@ -28,7 +29,7 @@ static uint32_t height_with(const struct shmt_spec *spec, uint32_t n_present) {
         struct shmt_stack stack;
         uint32_t from, to, height;
         shmt_chunk_share(spec->n_chunks, seat, n_present, &from, &to);
-        shmt_stack_after(from, to, &stack, &height);
+        shmt_stack_after(from, to, shmt_flat_is_dense(spec), &stack, &height);
         if (height > highest) highest = height;
     }
     return highest;
@@ -108,63 +109,42 @@ static uint64_t pages(struct shmt_layout *plan, uint64_t a, uint64_t b, uint64_t
     return out;
 }
 
+/* n elements of `each` bytes behind all that was placed before. */
+static struct shmt_shm_part place(struct shmt_layout *plan, uint64_t n, uint64_t each, uint64_t alignment) {
+    const uint64_t off = alignment == SHMT_LINE ? shmt_layout_add(plan, n, each) : shmt_layout_add_at(plan, n, each, alignment);
+    return (struct shmt_shm_part){.off = off, .n = n, .each = each};
+}
+
+/* `held_page`: what parts that are mapped from here or there are aligned to. */
+static void place_all(const struct shmt_spec *spec, struct shmt_layout *plan, uint64_t held_page, struct shmt_shm_layout *l) {
+    const uint64_t seats = spec->n_seats, pieces = shmt_spec_pieces(spec), page = l->page_bytes;
+    const uint64_t array = product(plan, l->flat.n, sizeof(float)), held = product(plan, l->cover.n, sizeof(float));
+    const uint64_t buffers = l->stack + (l->terms > 0), copies = (UINT64_C(1) + l->planes) * (1 + l->base);
+    const uint64_t norm_parts = shmt_policy_is_batched(&spec->policy) ? shmt_norm_parts(spec, &l->flat) : 0;
+    const uint64_t lists = l->terms ? spec->n_chunks : 0, terms = product(plan, lists, l->terms);
+#define PLACE(name, type, n, each, alignment) l->name = place(plan, n, each, alignment);
+    SHMT_SHM_PARTS(PLACE)
+#undef PLACE
+}
+
 int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *out, struct shmt_error *e) {
     struct shmt_layout plan = {0};
-    shmt_flat_plan(spec, &out->flat);
-    shmt_replicas_cover(spec, &out->flat, &out->cover);
-    const uint64_t floats = out->flat.n, table_bytes = product(&plan, floats, sizeof(float)), locks = n_locks(spec),
-                   merge_locks = n_merge_locks(spec, out->cover.n);
     const uint64_t page = spec->placement.page_bytes ? spec->placement.page_bytes : 4096;
     const uint64_t held_page = spec->hot_floats > 0 ? shmt_spec_hot_unit(spec) * sizeof(float) : page; /* small parts */
-    out->page_bytes = page;
-    out->planes = shmt_flat_planes(spec);
-    out->lock_mask = (uint32_t)(locks - 1);
-    out->merge_mask = (uint32_t)(merge_locks - 1);
-    out->n_replicas = shmt_replicas_count(spec);
-    out->base = shmt_replicas_keep_base(&spec->policy);
-    out->replica_bytes = out->n_replicas ? pages(&plan, product(&plan, out->cover.n, sizeof(float)),
-                                                 (UINT64_C(1) + out->planes) * (1 + out->base), held_page)
-                                         : 0;
-    out->stack = stack_height(spec);
-    out->n_slices = n_slices(spec, floats);
-    out->touched = out->stack > 0 && floats >= MAP_FROM_FLOATS;
-    out->map_bytes = out->touched ? floats / SHMT_TOUCH_FLOATS : 0;
+    *out = (struct shmt_shm_layout){.page_bytes = page,
+                                    .planes = shmt_flat_planes(spec),
+                                    .stack = stack_height(spec),
+                                    .n_replicas = shmt_replicas_count(spec),
+                                    .base = shmt_replicas_keep_base(&spec->policy)};
+    shmt_flat_plan(spec, &out->flat);
+    shmt_replicas_cover(spec, &out->flat, &out->cover);
+    out->n_slices = n_slices(spec, out->flat.n);
+    out->touched = out->stack > 0 && out->flat.n >= MAP_FROM_FLOATS;
+    out->map_bytes = out->touched ? out->flat.n / SHMT_TOUCH_FLOATS : 0;
     out->terms = out->touched ? shmt_flat_terms(spec) : 0;
-    const uint64_t buffers = out->stack + (out->terms > 0), terms = product(&plan, spec->n_chunks, out->terms);
-    out->seat_grad_bytes = pages(&plan, table_bytes, buffers, page);
-    out->seat_map_bytes = pages(&plan, out->map_bytes, buffers, 4096);
-    out->seat_trace_bytes = pages(&plan, shmt_ring_bytes(spec->trace_events), 1, 4096);
-    out->seat_undo_bytes = pages(&plan, undo_bytes(spec, out->planes), 1, 4096);
-    out->head_off = shmt_layout_add(&plan, 1, spec->head_bytes);
-    out->control_off = shmt_layout_add(&plan, 1, sizeof(struct shmt_shm_control));
-    out->fronts_off = shmt_layout_add(&plan, spec->n_seats, sizeof(struct shmt_shm_front));
-    out->slots_off = shmt_layout_add(&plan, spec->n_seats, sizeof(struct shmt_shm_slot));
-    out->offers_off = shmt_layout_add(&plan, out->n_slices ? spec->n_seats : 0, sizeof(struct shmt_shm_offer));
-    out->slices_off = shmt_layout_add(&plan, out->n_slices, sizeof(struct shmt_shm_slice));
-    out->ledger_off = shmt_layout_add(&plan, shmt_spec_pieces(spec), sizeof(struct shmt_shm_piece));
-    out->locks_off = shmt_layout_add(&plan, locks, sizeof(uint32_t));
-    out->merge_locks_off = shmt_layout_add(&plan, merge_locks, SHMT_LINE);
-    out->terms_head_off = shmt_layout_add(&plan, out->terms ? spec->n_chunks : 0, sizeof(struct shmt_shm_terms_head));
-    out->cut_off = shmt_layout_add(&plan, out->terms ? spec->n_seats : 0, sizeof(uint64_t));
-    out->terms_id_off = shmt_layout_add_at(&plan, terms, sizeof(uint32_t), 4096);
-    out->terms_value_off = shmt_layout_add_at(&plan, terms, sizeof(float), 4096);
-    out->weight_off = shmt_layout_add_at(&plan, floats, sizeof(float), page);
-    out->state_off = shmt_layout_add_at(&plan, out->planes, table_bytes, page);
-    out->l2_share_off = shmt_layout_add_at(&plan, spec->l2_shares ? floats : 0, sizeof(float), page);
-    out->curvature_off = shmt_layout_add_at(&plan, spec->curvatures ? out->cover.n : 0, sizeof(float), held_page);
-    out->counted_off = shmt_layout_add_at(&plan, spec->count_lost ? floats : 0, sizeof(uint64_t), page);
-    out->grad_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_grad_bytes, page);
-    out->touched_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_map_bytes, page);
-    out->trace_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_trace_bytes, page);
-    out->undo_off = shmt_layout_add_at(&plan, spec->n_seats, out->seat_undo_bytes, 4096);
-    out->replica_off = shmt_layout_add_at(&plan, out->n_replicas, out->replica_bytes, held_page);
-    out->row_place_off = shmt_layout_add_at(&plan, spec->row_places ? spec->table[0].rows : 0, sizeof(uint32_t), 4096);
-    const uint64_t kept = spec->pauses.allowed ? shmt_spec_pieces(spec) : 0;
-    out->snapshot_clock_off = shmt_layout_add(&plan, spec->pauses.allowed ? spec->n_seats : 0, sizeof(uint64_t));
-    out->snapshot_loss_off = shmt_layout_add(&plan, kept, sizeof(double));
-    out->snapshot_done_off = shmt_layout_add(&plan, kept, sizeof(uint32_t));
-    out->snapshot_off = shmt_layout_add_at(&plan, spec->pauses.allowed ? UINT64_C(1) + out->planes : 0, table_bytes, page);
-    out->board_off = shmt_layout_add_at(&plan, 1, spec->board_bytes, page);
+    place_all(spec, &plan, held_page, out);
+    out->lock_mask = (uint32_t)(out->locks.n - 1);
+    out->merge_mask = (uint32_t)(out->merge_locks.n - 1);
     out->bytes = plan.bytes;
     if (plan.failed) return shmt_fail(e, SHMTRAIN_E_MEMORY, "the store would be larger than any memory");
     return 0;

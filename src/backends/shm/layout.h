@@ -1,16 +1,10 @@
 /* What stands where in the segment of a run. Fixed-width words and offsets only; docs/memory-model.md has a row for each word.
- *
- *     head | control | slots (n_seats) | offers (n_seats) | slices | ledger (pieces) | row locks | merge locks | parameters |
- *     state planes | l2 shares | curvatures | update counts | gradients (n_seats, stack) | touched maps | traces (n_seats) |
- *     old bytes (n_seats) | replicas | places of rows | snapshot | board
- *
- * A snapshot: clocks (n_seats) | losses (pieces) | examples done (pieces) | parameters | state planes.
+ * Its parts, in their order, are in SHMT_SHM_PARTS: what is planned, measured, found and checked follows from that list.
  *
  * A replica: weights | state planes | base of the weights | base of the state planes, each in the shape of the
  * parameters; or, where spec.hot_floats says so, of what replicas hold of them (struct shmt_cover), as the curvatures are,
  * which are for merging. Then parameters and state planes are whole pages: see windows.c. */
-#ifndef SHMT_BACKENDS_SHM_LAYOUT_H
-#define SHMT_BACKENDS_SHM_LAYOUT_H
+#pragma once
 
 #include <stdalign.h>
 #include <stddef.h>
@@ -19,7 +13,7 @@
 #include "ps/replicas.h"
 #include "sync/gate.h"
 
-#define SHMT_SHM_LAYOUT_VERSION 16
+#define SHMT_SHM_LAYOUT_VERSION 19
 #define SHMT_SHM_BLOCK \
     SHMT_TERMS_BLOCK /* floats that an apply phase changes at a time: 16 lines, whose touched bytes are two words */
 
@@ -53,7 +47,7 @@ struct shmt_shm_control {
     alignas(SHMT_LINE) _Atomic uint64_t met;   /* anybody: a phase that all have reached (sync/gate.h); of many seats */
 };
 
-/* What a seat was about to do when it wrote this, for its next life; see lives.c. */
+/* What a seat was about to do when it wrote this, for its next life; see stages.c. */
 struct shmt_shm_record {
     uint64_t phase, clock; /* its own, as published by then */
     uint64_t piece;        /* batches: the step of the epoch; rounds: the piece whose gradient is offered */
@@ -66,7 +60,7 @@ struct shmt_shm_record {
     uint8_t reserved;
 };
 
-/* What a seat's counters say when `piece` is not done [0], and when it is [1]; see lives.c. */
+/* What a seat's counters say when `piece` is not done [0], and when it is [1]; see stages.c. */
 struct shmt_shm_count {
     uint64_t piece;
     uint64_t epoch; /* + 1; 0: no piece was counted yet */
@@ -87,8 +81,8 @@ struct shmt_shm_front {
 /* The other words of one worker; its owner is the only writer. */
 struct shmt_shm_slot {
     alignas(SHMT_LINE) struct shmt_counters counters;
-    alignas(SHMT_LINE) _Atomic uint64_t undo; /* owner; after its death, who buries it: see store/undo.h */
-    _Atomic uint64_t redo;                    /* likewise: the log of a merge counts; see store/redo.h */
+    alignas(SHMT_LINE) _Atomic uint64_t undo; /* owner; after its death, who reclaims its seat: see update/undo.h */
+    _Atomic uint64_t redo;                    /* likewise: the log of a merge counts; see update/redo.h */
     _Atomic uint64_t merged;  /* owner: updates that other replicas' seats had made at its last merge of its own (delay) */
     _Atomic uint64_t records; /* owner: how many it has written */
     struct shmt_shm_record record[2]; /* number i, from 1, in place i mod 2 */
@@ -111,6 +105,7 @@ struct shmt_shm_offer {
     alignas(SHMT_LINE) _Atomic uint64_t items; /* done in this epoch */
     _Atomic uint64_t late;                     /* 1: it has missed its round, and is offered for a later one */
     _Atomic uint64_t examples[SHMT_MAX_AGGREGATE_STALENESS + 1]; /* that each of its buffers is the gradient of */
+    _Atomic uint64_t pulled[SHMT_MAX_AGGREGATE_STALENESS + 1];   /* updates that the weights had had when that was begun */
     alignas(SHMT_LINE) struct shmt_shm_list list[2];             /* of the updates that it has closed, by parity */
 };
 
@@ -135,6 +130,46 @@ struct shmt_shm_piece {
     uint64_t reserved;
 };
 
+/* The parts of the segment, in the order in which they stand: PART(name, type of what it begins with, number of its elements, bytes of
+ * one, alignment). Everything that is known of a part follows from its row; place_all (layout.c) has the names that sizes are given
+ * in. */
+#define SHMT_SHM_PARTS(PART)                                                                                                   \
+    PART(head, unsigned char, spec->head_bytes, 1, SHMT_LINE)                                                                  \
+    PART(control, struct shmt_shm_control, 1, sizeof(struct shmt_shm_control), SHMT_LINE)                                      \
+    PART(front, struct shmt_shm_front, seats, sizeof(struct shmt_shm_front), SHMT_LINE)                                        \
+    PART(slot, struct shmt_shm_slot, seats, sizeof(struct shmt_shm_slot), SHMT_LINE)                                           \
+    PART(offer, struct shmt_shm_offer, l->n_slices ? seats : 0, sizeof(struct shmt_shm_offer), SHMT_LINE) /* rounds */         \
+    PART(slice, struct shmt_shm_slice, l->n_slices, sizeof(struct shmt_shm_slice), SHMT_LINE)                                  \
+    PART(ledger, struct shmt_shm_piece, pieces, sizeof(struct shmt_shm_piece), SHMT_LINE)                                      \
+    PART(locks, _Atomic uint32_t, n_locks(spec), sizeof(uint32_t), SHMT_LINE) /* of rows */                                    \
+    PART(merge_locks, _Atomic uint32_t, n_merge_locks(spec, l->cover.n), SHMT_LINE, SHMT_LINE)                                 \
+    PART(terms_head, struct shmt_shm_terms_head, lists, sizeof(struct shmt_shm_terms_head), SHMT_LINE) /* batches */           \
+    PART(cut, uint64_t, lists ? seats : 0, sizeof(uint64_t), SHMT_LINE) /* where the slice of seat number i begins */          \
+    PART(norm, double, norm_parts, sizeof(double), SHMT_LINE)           /* batches: sums of squares, by lines (ps/norm.h)   */ \
+    PART(terms_id, uint32_t, terms, sizeof(uint32_t), 4096)             /* (n_chunks, terms) */                                \
+    PART(terms_value, float, terms, sizeof(float), 4096)                                                                       \
+    PART(weight, float, 1, array, page)                                                                                        \
+    PART(state, float, l->planes, array, page)                                                                                 \
+    PART(l2_share, float, spec->l2_shares, array, page)                                                                        \
+    PART(curvature, float, spec->curvatures, held, held_page)                                                                  \
+    PART(counted, _Atomic uint64_t, spec->count_lost, product(plan, l->flat.n, sizeof(uint64_t)), page)                        \
+    PART(grad, unsigned char, seats, pages(plan, array, buffers, page), page)       /* a seat's buffers */                     \
+    PART(map, unsigned char, seats, pages(plan, l->map_bytes, buffers, 4096), page) /* its touched maps */                     \
+    PART(ring, unsigned char, seats, pages(plan, shmt_ring_bytes(spec->trace_events), 1, 4096), page)                          \
+    PART(old, unsigned char, seats, pages(plan, undo_bytes(spec, l->planes), 1, 4096), 4096) /* or its log of a merge */       \
+    PART(replica, unsigned char, l->n_replicas, pages(plan, held, copies, held_page), held_page)                               \
+    PART(row_place, uint32_t, spec->row_places ? spec->table[0].rows : 0, sizeof(uint32_t), 4096)                              \
+    PART(snapshot_clock, uint64_t, spec->pauses.allowed ? seats : 0, sizeof(uint64_t), SHMT_LINE)                              \
+    PART(snapshot_loss, double, spec->pauses.allowed ? pieces : 0, sizeof(double), SHMT_LINE)                                  \
+    PART(snapshot_done, uint32_t, spec->pauses.allowed ? pieces : 0, sizeof(uint32_t), SHMT_LINE) /* examples */               \
+    PART(snapshot, float, spec->pauses.allowed ? UINT64_C(1) + l->planes : 0, array, page)                                     \
+    PART(board, unsigned char, spec->board_bytes, 1, page)
+
+/* n elements of `each` bytes, `off` bytes behind the segment's header. */
+struct shmt_shm_part {
+    uint64_t off, n, each;
+};
+
 struct shmt_shm_layout {
     struct shmt_flat flat;
     struct shmt_cover cover; /* what replicas hold of it; all, where there are none */
@@ -146,19 +181,16 @@ struct shmt_shm_layout {
     uint32_t lock_mask; /* row locks - 1; meaningless where write is not locked */
     uint32_t n_slices;  /* rounds; else 0 */
     uint32_t n_replicas;
-    bool base;           /* whether each replica has a base copy (store/merge.h) */
+    bool base;           /* whether each replica has a base copy (update/merge.h) */
     uint32_t merge_mask; /* merge locks - 1; meaningless where there are none */
-    uint64_t head_off, control_off, fronts_off, slots_off, offers_off, slices_off, ledger_off, locks_off, merge_locks_off,
-        terms_head_off, cut_off, terms_id_off, terms_value_off, weight_off, state_off, l2_share_off, curvature_off, counted_off,
-        grad_off, touched_off, trace_off, undo_off, replica_off, row_place_off, snapshot_clock_off, snapshot_loss_off,
-        snapshot_done_off, snapshot_off, board_off;
-    uint64_t page_bytes;                      /* that ranges of memory are aligned to */
-    uint64_t seat_grad_bytes, seat_map_bytes; /* one seat's buffers and maps, in whole pages */
-    uint64_t seat_undo_bytes;                 /* one seat's old bytes, or its log of a merge, in whole pages; 0: none is kept */
-    uint64_t seat_trace_bytes;                /* one seat's ring of events, in whole pages; 0: none */
-    uint64_t replica_bytes;                   /* one replica: weights, state planes, and these of its base; in whole pages */
-    uint64_t bytes;
+    uint64_t page_bytes; /* that ranges of memory are aligned to */
+    uint64_t bytes;      /* of all */
+#define SHMT_SHM_LAYOUT_PART(name, type, n, each, alignment) struct shmt_shm_part name;
+    SHMT_SHM_PARTS(SHMT_SHM_LAYOUT_PART)
+#undef SHMT_SHM_LAYOUT_PART
 };
+
+static inline uint64_t shmt_shm_part_bytes(const struct shmt_shm_part *part) { return part->n * part->each; }
 
 /* The first lock unit of table t in replica `replica` (0 with one copy): those of the replicas and tables before it come
  * first. */
@@ -169,5 +201,3 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
 
 /* Of the version and of every size that the layout depends on. */
 uint64_t shmt_shm_layout_fingerprint(void);
-
-#endif

@@ -5,15 +5,6 @@
 
 static uint64_t tag(uint32_t epoch) { return ((uint64_t)epoch + 1) << 32; }
 
-static uint64_t region_start(const struct shmt_claims *claims, uint32_t seat) {
-    return (uint64_t)((unsigned __int128)claims->n * seat / claims->n_seats);
-}
-
-void shmt_claims_begin(struct shmt_claims *claims, uint64_t n, uint32_t self, uint32_t region, uint32_t n_seats) {
-    *claims = (struct shmt_claims){.n = n, .n_seats = n_seats, .self = self, .region = region};
-    claims->forward = region_start(claims, region);
-}
-
 static bool take(struct shmt_shm_piece *piece, uint32_t epoch, uint32_t life, uint32_t self) {
     /* relaxed: only a hint, the compare-and-swap decides */
     uint64_t found = load_relaxed(&piece->owner);
@@ -25,35 +16,10 @@ static bool take(struct shmt_shm_piece *piece, uint32_t epoch, uint32_t life, ui
     return lock_acquire(&piece->owner, &found, mine);
 }
 
-/* Takes pieces from the end of the victim's region; the owner comes from its start, and where they meet the region is used
- * up. */
-static bool steal(struct shmt_shm_piece *ledger, struct shmt_claims *claims, uint32_t epoch, uint32_t life,
-                  uint64_t *piece_out) {
-    const uint32_t victim = (claims->region + claims->victim) % claims->n_seats;
-    const uint64_t start = region_start(claims, victim);
-    while (claims->back > start) {
-        claims->back--;
-        if (!take(&ledger[claims->back], epoch, life, claims->self)) continue;
-        *piece_out = claims->back;
-        return true;
-    }
-    return false;
-}
-
 bool shmt_ledger_claim(struct shmt_shm_piece *ledger, struct shmt_claims *claims, uint32_t epoch, uint32_t life,
                        uint64_t *piece_out) {
-    const uint64_t end = region_start(claims, claims->region + 1);
-    while (claims->forward < end) {
-        const uint64_t piece = claims->forward++;
-        if (!take(&ledger[piece], epoch, life, claims->self)) continue; /* before a pause, or by others from the end */
-        *piece_out = piece;
-        return true;
-    }
-    while (claims->victim < claims->n_seats) {
-        if (claims->victim > 0 && steal(ledger, claims, epoch, life, piece_out)) return true;
-        claims->victim++;
-        claims->back = region_start(claims, (claims->region + claims->victim) % claims->n_seats + 1);
-    }
+    while (shmt_claims_next(claims, piece_out))
+        if (take(&ledger[*piece_out], epoch, life, claims->self)) return true; /* else: before a pause, or by others */
     return false;
 }
 
@@ -90,9 +56,8 @@ uint64_t shmt_ledger_examples(const struct shmt_shm_piece *piece, uint32_t epoch
 
 bool shmt_ledger_in_hand(const struct shmt_shm_piece *ledger, uint64_t n, uint32_t epoch, uint32_t self, uint64_t *piece_out) {
     for (uint64_t i = 0; i < n; i++) {
-        const uint64_t owner = load_relaxed(&ledger[i].owner); /* relaxed, both: for messages */
-        if (owner >> 32 != (uint64_t)epoch + 1 || (owner & 0xffff) != self + 1) continue;
-        if (load_relaxed(&ledger[i].done) >> 32 == (uint64_t)epoch + 1) continue;
+        if (!shmt_ledger_is_of(&ledger[i], epoch, self)) continue;
+        if (load_relaxed(&ledger[i].done) >> 32 == (uint64_t)epoch + 1) continue; /* relaxed: for messages */
         *piece_out = i;
         return true;
     }

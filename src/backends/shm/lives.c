@@ -1,83 +1,18 @@
-/* Lives: what a seat notes of where it stands, and how its next life goes on from there.
+/* Lives: how a seat goes on from where an earlier life of it has died.
  *
- * A seat's way through a run is a row of stages. Each ends in at most one meeting, and each but the last ones of a piece may be
- * begun again by another life and gives the same: docs/reliability.md has the list. Before it begins a stage the seat writes a
- * record of it, beside the last one; a death leaves one of them whole. Whether the dead one had come to the meeting at the end
- * of its stage says its gate: if so, the next life only waits there. What its counters of examples and losses have to be then
- * stands in a second pair of places.
+ * A seat's way through a run is a row of stages, each with a record (stages.c). Each but the last ones of a piece may be begun again
+ * by another life and gives the same: docs/reliability.md has the list. Whether the dead one had come to the meeting at the end of its
+ * stage says its gate: if so, the next life only waits there. What its counters of examples and losses have to be then stands in
+ * a second pair of places.
  *
- * Called by the engines and by the backend's entries, in the worker. The burial before it (deaths.c) has taken back what was
+ * Called by the engines and by the backend's entries, in the worker. Before that shmt_shm_reclaim (deaths.c) has undone what was
  * half done. */
 #include <string.h>
 
 #include "backends/shm/shm_priv.h"
 #include "base/point.h"
 
-/* Whether the record of that stage names a piece that I am at, which the ledger does not say. */
-static bool names_piece(const struct shmt_shm_seat *p, enum shmt_run_stage stage) {
-    if (!shmt_policy_is_batched(&p->store->spec.policy)) return stage == SHMT_STAGE_OFFER;
-    return stage == SHMT_STAGE_WORK || stage == SHMT_STAGE_APPLY;
-}
-
-void shmt_shm_note(struct shmt_shm_seat *p, enum shmt_run_stage stage) {
-    struct shmt_shm_slot *slot = p->slot;
-    /* relaxed: a number to show; examples, and so pieces and batches, have 32 bits */
-    store_relaxed(&slot->at, names_piece(p, stage) ? ((uint64_t)p->epoch + 1) << 32 | p->now.piece : 0);
-    const uint64_t number = load_relaxed(&slot->records) + 1; /* relaxed, here and below: read by my next life only */
-    if (!p->store->spec.may_die) return;
-    p->now.phase = p->phase;
-    p->now.clock = p->clock;
-    p->now.epoch = p->epoch;
-    p->now.stage = (uint8_t)stage;
-    slot->record[number % 2] = p->now;
-    fence_compiler();
-    SHMT_POINT("note:before");
-    store_relaxed(&slot->records, number);
-    SHMT_POINT("note:after");
-    fence_compiler();
-}
-
-enum shmt_task shmt_shm_stage(struct shmt_shm_seat *p, enum shmt_run_stage stage) {
-    if (p->revived && stage < p->now.stage) return SHMT_TASK_NONE;
-    if (stage == SHMT_STAGE_FIT) p->now.piece = p->seat.round;
-    if (shmt_shm_goes_on_with(p, stage)) return p->met ? SHMT_TASK_MEET : SHMT_TASK_ALL;
-    shmt_shm_note(p, stage);
-    return SHMT_TASK_ALL;
-}
-
-bool shmt_shm_is_at(const struct shmt_store *store, uint32_t rank, uint32_t epoch, uint64_t *piece_out) {
-    const uint64_t at = load_relaxed(&store->slot[rank].at); /* relaxed: a number to show */
-    if (at >> 32 != (uint64_t)epoch + 1) return false;
-    *piece_out = at & UINT32_MAX;
-    return true;
-}
-
 /* ---- examples and losses ---- */
-
-/* The session counts a piece before it is done, and a death may come between the two. So it is noted what the counters are in
- * either case, in one of two places as records are; its next life asks the ledger. relaxed, all: read by my next life only. */
-static void note_count(struct shmt_shm_seat *p, const struct shmt_shm_count *count) {
-    const uint64_t number = load_relaxed(&p->slot->counts) + 1;
-    p->slot->count[number % 2] = *count;
-    fence_compiler();
-    SHMT_POINT("note-count:before");
-    store_relaxed(&p->slot->counts, number);
-    SHMT_POINT("note-count:after");
-    fence_compiler();
-}
-
-/* Behind the session's count of the piece in hand. */
-void shmt_shm_count(struct shmt_shm_seat *p) {
-    const struct shmt_counters *c = &p->slot->counters;
-    const struct shmt_shm_count next = {.piece = p->piece,
-                                        .epoch = (uint64_t)p->epoch + 1,
-                                        .examples = {p->examples, load_relaxed(&c->examples)},
-                                        .loss_bits = {p->loss_bits, load_relaxed(&c->loss_bits)}};
-    if (!p->store->spec.may_die) return;
-    note_count(p, &next);
-    p->examples = next.examples[1];
-    p->loss_bits = next.loss_bits[1];
-}
 
 static uint64_t without(uint64_t sum_bits, double loss) {
     double sum;
@@ -101,7 +36,7 @@ void shmt_shm_uncount(struct shmt_shm_seat *p, uint64_t piece) {
                                         .loss_bits = {without(p->loss_bits, of->loss), p->loss_bits}};
     if (examples == 0) return;
     SHMT_POINT("uncount:before");
-    note_count(p, &next);
+    shmt_shm_note_count(p, &next);
     shmt_ledger_undo(of, p->epoch);
     SHMT_POINT("uncount:undone");
     set_counters(p, next.examples[0], next.loss_bits[0]);
@@ -136,17 +71,10 @@ void shmt_shm_revive(struct shmt_shm_seat *p) {
     count_again(p);
 }
 
-bool shmt_shm_goes_on_with(struct shmt_shm_seat *p, enum shmt_run_stage stage) {
-    if (!p->revived || p->now.stage != stage) return false;
-    p->revived = false;
-    return true;
-}
-
 /* ---- pieces of the ledger ---- */
 
 static bool is_mine(const struct shmt_shm_seat *p, uint64_t piece) {
-    const uint64_t owner = load_relaxed(&p->store->ledger[piece].owner); /* relaxed: what is mine nobody else writes */
-    return owner >> 32 == (uint64_t)p->epoch + 1 && (owner & 0xffff) == p->seat.rank + 1;
+    return shmt_ledger_is_of(&p->store->ledger[piece], p->epoch, p->seat.rank);
 }
 
 uint64_t shmt_shm_count_done(const struct shmt_shm_seat *p) {

@@ -14,60 +14,27 @@ int shmt_shm_plan(const struct shmt_spec *spec, struct shmt_need *out, struct sh
     /* Of what follows, all is in the layout, whose size has been checked. */
     if (!shmt_add_u64(layout.bytes, SHMT_SEGMENT_HEADER_BYTES, &out->total_bytes))
         return shmt_fail(e, SHMTRAIN_E_MEMORY, "the store would be larger than any memory");
-    const uint64_t array = layout.flat.n * sizeof(float), held = layout.cover.n * sizeof(float);
-    const uint64_t copies = held * layout.n_replicas * (layout.base ? UINT64_C(2) : 1);
-    out->parameter_bytes = array * (UINT64_C(1) + spec->l2_shares) + copies + held * spec->curvatures;
-    out->state_bytes = array * (layout.planes + UINT64_C(2) * spec->count_lost) + copies * layout.planes;
-    out->gradient_bytes = spec->n_seats * (layout.seat_grad_bytes + layout.seat_map_bytes);
-    out->gradient_bytes += (uint64_t)spec->n_chunks * layout.terms * (sizeof(uint32_t) + sizeof(float));
+    const struct shmt_shm_layout *l = &layout;
+    const uint64_t held = l->cover.n * sizeof(float), copies = held * l->n_replicas * (l->base ? UINT64_C(2) : 1);
+    out->parameter_bytes =
+        shmt_shm_part_bytes(&l->weight) + shmt_shm_part_bytes(&l->l2_share) + shmt_shm_part_bytes(&l->curvature) + copies;
+    out->state_bytes = shmt_shm_part_bytes(&l->state) + shmt_shm_part_bytes(&l->counted) + copies * l->planes;
+    out->gradient_bytes = shmt_shm_part_bytes(&l->grad) + shmt_shm_part_bytes(&l->map) + shmt_shm_part_bytes(&l->terms_id) +
+                          shmt_shm_part_bytes(&l->terms_value);
     out->other_bytes = out->total_bytes - out->parameter_bytes - out->state_bytes - out->gradient_bytes;
     return 0;
 }
 
-static void *at(struct shmt_store *store, uint64_t off, uint64_t bytes) { return shmt_segment_at(&store->segment, off, bytes); }
-
-/* Addresses of this process for the offsets of the layout. */
+/* Addresses of this process for the parts of the layout. */
 static int locate(struct shmt_store *store, struct shmt_error *e) {
     const struct shmt_shm_layout *l = &store->layout;
-    const struct shmt_spec *spec = &store->spec;
-    const uint64_t table_bytes = l->flat.n * sizeof(float);
-    store->control = at(store, l->control_off, sizeof *store->control);
-    store->front = at(store, l->fronts_off, spec->n_seats * sizeof *store->front);
-    store->slot = at(store, l->slots_off, spec->n_seats * sizeof *store->slot);
-    store->offer = at(store, l->offers_off, (l->n_slices ? spec->n_seats : 0) * sizeof *store->offer);
-    store->slice = at(store, l->slices_off, l->n_slices * sizeof *store->slice);
-    store->ledger = at(store, l->ledger_off, shmt_spec_pieces(spec) * sizeof *store->ledger);
-    store->head = at(store, l->head_off, spec->head_bytes);
-    const uint64_t lists = l->terms ? spec->n_chunks : 0;
-    store->terms_head = at(store, l->terms_head_off, lists * sizeof *store->terms_head);
-    store->cut = at(store, l->cut_off, (lists ? spec->n_seats : 0) * sizeof *store->cut);
-    store->terms_id = at(store, l->terms_id_off, lists * l->terms * sizeof *store->terms_id);
-    store->terms_value = at(store, l->terms_value_off, lists * l->terms * sizeof *store->terms_value);
-    store->locks = at(store, l->locks_off, ((uint64_t)l->lock_mask + 1) % (UINT32_MAX + UINT64_C(1)) * sizeof *store->locks);
-    store->merge_locks = at(store, l->merge_locks_off, ((uint64_t)l->merge_mask + 1) % (UINT32_MAX + UINT64_C(1)) * SHMT_LINE);
-    store->weight = at(store, l->weight_off, table_bytes);
-    store->state = at(store, l->state_off, l->planes * table_bytes);
-    store->counted = at(store, l->counted_off, spec->count_lost ? l->flat.n * sizeof *store->counted : 0);
-    store->l2_share = at(store, l->l2_share_off, spec->l2_shares ? table_bytes : 0);
-    store->row_place = at(store, l->row_place_off, spec->row_places ? spec->table[0].rows * sizeof *store->row_place : 0);
-    store->curvature = at(store, l->curvature_off, spec->curvatures ? l->cover.n * sizeof(float) : 0);
-    store->replicas = at(store, l->replica_off, l->n_replicas * l->replica_bytes);
-    store->board = at(store, l->board_off, spec->board_bytes);
-    const uint64_t kept = spec->pauses.allowed ? shmt_spec_pieces(spec) : 0;
-    store->snapshot_clock =
-        at(store, l->snapshot_clock_off, (spec->pauses.allowed ? spec->n_seats : 0) * sizeof *store->snapshot_clock);
-    store->snapshot_loss = at(store, l->snapshot_loss_off, kept * sizeof *store->snapshot_loss);
-    store->snapshot_done = at(store, l->snapshot_done_off, kept * sizeof *store->snapshot_done);
-    store->snapshot = at(store, l->snapshot_off, spec->pauses.allowed ? (UINT64_C(1) + l->planes) * table_bytes : 0);
-    store->rings = at(store, l->trace_off, spec->n_seats * l->seat_trace_bytes);
-    store->old = at(store, l->undo_off, spec->n_seats * l->seat_undo_bytes);
-    if (!store->terms_head || !store->cut || !store->terms_id || !store->terms_value || !store->control || !store->slot ||
-        !store->offer || !store->slice || !store->ledger || !store->weight || !store->l2_share || !store->curvature ||
-        !store->board || !store->head || !store->locks || !store->merge_locks || !store->replicas || !store->state ||
-        !store->counted || !store->rings || !store->old || !store->row_place || !store->snapshot_clock ||
-        !store->snapshot_loss || !store->snapshot_done || !store->snapshot)
-        return shmt_fail(e, SHMTRAIN_E_SYSTEM, "the segment is smaller than its layout");
-    return 0;
+    bool fits = true;
+#define LOCATE(name, type, n, each, alignment)                                                  \
+    store->name = shmt_segment_at(&store->segment, l->name.off, shmt_shm_part_bytes(&l->name)); \
+    fits = fits && store->name;
+    SHMT_SHM_PARTS(LOCATE)
+#undef LOCATE
+    return fits ? 0 : shmt_fail(e, SHMTRAIN_E_SYSTEM, "the segment is smaller than its layout");
 }
 
 static void begin_words(struct shmt_store *store) {

@@ -12,7 +12,7 @@
  * application is at the last one there is no pause: nobody ever waits for it. */
 #include <string.h>
 
-#include "backends/shm/rounds_priv.h"
+#include "backends/shm/rounds/rounds_priv.h"
 #include "base/checked.h"
 #include "base/point.h"
 #include "consistency/chunks.h"
@@ -24,7 +24,7 @@ static bool is_batched(const struct shmt_store *store) { return shmt_policy_is_b
 
 /* One that an earlier life of the chief was about to fill is the chief's as well. */
 static bool is_free(const struct shmt_store *store) {
-    /* acquire: the application has read all of the last one; pairs with the release in shmt_shm_release */
+    /* acquire: the application has read all of the last one; pairs with the release in shmt_shm_release_snapshot */
     return load_acquire(&store->control->snapshot) != SHMT_SNAPSHOT_FULL;
 }
 
@@ -144,7 +144,8 @@ static bool is_due_behind(const struct shmt_shm_seat *p, uint64_t steps) {
 
 /* A life of mine that dies here does it again: so what is asked for stays asked for until the turn that follows. relaxed, all:
  * nobody but me acts on the stop word, here and in `turn`; the rest as in note_snapshot. */
-static void decide(struct shmt_shm_seat *p) {
+void shmt_shm_decide_on_pause(struct shmt_shm_seat *p) {
+    if (p->seat.rank != 0) return;
     const struct shmt_store *store = p->store;
     struct shmt_shm_control *control = store->control;
     const struct stand at = stand_of(p);
@@ -165,9 +166,7 @@ static void decide(struct shmt_shm_seat *p) {
 
 int shmt_shm_pause(struct shmt_seat *seat) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
-    const enum shmt_task task = shmt_shm_stage(p, SHMT_STAGE_PAUSE);
-    if (seat->rank == 0 && task == SHMT_TASK_ALL) decide(p);
-    const int rc = task == SHMT_TASK_NONE ? 0 : shmt_shm_meet(p, &p->slot->counters.wait_epoch_ns);
+    const int rc = shmt_shm_pass_stage(p, SHMT_STAGE_PAUSE);
     if (rc < 0) return rc;
     SHMT_POINT("pause:met");
     /* relaxed, both: published by the meeting, and written again behind another one */
@@ -233,7 +232,7 @@ void shmt_shm_copied(struct shmt_shm_seat *p) {
 
 /* ---- the application ---- */
 
-void shmt_shm_ask(struct shmt_store *store) {
+void shmt_shm_request_snapshot(struct shmt_store *store) {
     bump_relaxed(&store->control->asked, 1); /* a number that carries nothing else */
 }
 
@@ -264,7 +263,7 @@ int shmt_shm_snapshot(struct shmt_store *store, struct shmt_snapshot *out) {
     return 1;
 }
 
-void shmt_shm_release(struct shmt_store *store) {
+void shmt_shm_release_snapshot(struct shmt_store *store) {
     /* release: I have read all of it; pairs with the acquire in is_free */
     store_release(&store->control->snapshot, SHMT_SNAPSHOT_FREE);
 }
@@ -277,7 +276,7 @@ static int stand_before(struct shmt_store *store, struct shmt_snapshot *out) {
     return 1;
 }
 
-int shmt_shm_stand(struct shmt_store *store, struct shmt_snapshot *out) {
+int shmt_shm_final_snapshot(struct shmt_store *store, struct shmt_snapshot *out) {
     if (!store->spec.pauses.allowed) return 0;
     if (store->spec.fits && load_relaxed(&store->control->step) > 0) return stand_before(store, out);
     note_snapshot(store); /* the workers have been waited for: their words are mine */

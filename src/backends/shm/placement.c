@@ -51,36 +51,33 @@ static void bind_shards(struct ranges *r, uint64_t off, uint64_t each, const str
 
 static void place_tables(struct ranges *r, const struct shmt_shard *shard, uint64_t n_shards) {
     const struct shmt_shm_layout *l = r->layout;
-    const struct {
-        uint64_t off, arrays, each;
-    } parts[] = {{l->weight_off, 1, sizeof(float)},
-                 {l->state_off, l->planes, sizeof(float)},
-                 {l->l2_share_off, r->spec->l2_shares, sizeof(float)},
-                 {l->curvature_off, r->spec->curvatures && r->spec->hot_floats == 0, sizeof(float)},
-                 {l->counted_off, r->spec->count_lost, sizeof(uint64_t)}};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        const uint64_t bytes = l->flat.n * parts[i].each;
-        if (r->spec->placement.policy == SHMT_PLACE_INTERLEAVE) interleave(r, parts[i].off, parts[i].arrays * bytes);
-        if (r->spec->placement.policy != SHMT_PLACE_BIND) continue;
-        for (uint64_t k = 0; k < parts[i].arrays; k++) bind_shards(r, parts[i].off + k * bytes, parts[i].each, shard, n_shards);
+    const struct shmt_shm_part *const parts[] = {&l->weight, &l->state, &l->l2_share, &l->counted, &l->curvature};
+    const size_t n_parts = sizeof parts / sizeof *parts;
+    /* Curvatures of what replicas hold belong to no shard. */
+    const size_t n_sharded = r->spec->placement.policy == SHMT_PLACE_INTERLEAVE ? 0 : n_parts - (r->spec->hot_floats > 0);
+    for (size_t i = 0; i < n_parts; i++) {
+        if (i >= n_sharded) interleave(r, parts[i]->off, shmt_shm_part_bytes(parts[i]));
+        for (uint64_t k = 0; i < n_sharded && k < parts[i]->n; k++)
+            bind_shards(r, parts[i]->off + k * parts[i]->each, parts[i]->each / l->flat.n, shard, n_shards);
     }
-    /* Of what replicas hold: it belongs to no shard. */
-    if (r->spec->hot_floats > 0) interleave(r, l->curvature_off, l->cover.n * sizeof(float));
+}
+
+static void bind_one(struct ranges *r, const struct shmt_shm_part *part, uint64_t i, uint32_t node) {
+    bind_to(r, part->off + i * part->each, part->each, node);
 }
 
 static void place_seats(struct ranges *r) {
     const struct shmt_placement *p = &r->spec->placement;
     const struct shmt_shm_layout *l = r->layout;
     if (!p->private_local) {
-        interleave(r, l->grad_off, r->spec->n_seats * l->seat_grad_bytes);
+        interleave(r, l->grad.off, shmt_shm_part_bytes(&l->grad));
         return;
     }
     for (uint32_t seat = 0; seat < r->spec->n_seats; seat++) {
-        const uint32_t node = p->seat_node[seat];
-        bind_to(r, l->grad_off + seat * l->seat_grad_bytes, l->seat_grad_bytes, node);
+        bind_one(r, &l->grad, seat, p->seat_node[seat]);
         if (l->page_bytes != 4096) continue; /* these end where no large page does */
-        bind_to(r, l->touched_off + seat * l->seat_map_bytes, l->seat_map_bytes, node);
-        bind_to(r, l->trace_off + seat * l->seat_trace_bytes, l->seat_trace_bytes, node);
+        bind_one(r, &l->map, seat, p->seat_node[seat]);
+        bind_one(r, &l->ring, seat, p->seat_node[seat]);
     }
 }
 
@@ -88,13 +85,11 @@ static void place_seats(struct ranges *r) {
 static void place_replicas(struct ranges *r) {
     const struct shmt_shm_layout *l = r->layout;
     if (!r->spec->placement.private_local) {
-        interleave(r, l->replica_off, l->n_replicas * l->replica_bytes);
+        interleave(r, l->replica.off, shmt_shm_part_bytes(&l->replica));
         return;
     }
-    for (uint32_t i = 0; i < l->n_replicas; i++)
-        bind_to(r, l->replica_off + i * l->replica_bytes, l->replica_bytes, shmt_replicas_node(r->spec, i));
+    for (uint32_t i = 0; i < l->n_replicas; i++) bind_one(r, &l->replica, i, shmt_replicas_node(r->spec, i));
 }
-
 int shmt_shm_ranges_make(const struct shmt_spec *spec, const struct shmt_shm_layout *layout, struct shmt_memory_range **out,
                          uint32_t *n_out, struct shmt_error *e) {
     const struct shmt_placement *p = &spec->placement;

@@ -1,22 +1,21 @@
-/* What a seat needs in every mode: its gradient buffers and row locks, and meeting the others. */
+/* What a seat needs in every mode: its gradient buffers and row locks, meeting the others, and measuring delay. */
 #include <string.h>
 
 #include "backends/shm/shm_priv.h"
 #include "base/point.h"
+#include "ps/delay.h"
 #include "ps/meter.h"
 #include "ps/waits.h"
-#include "store/kernels.h"
+#include "update/kernels.h"
 
 float *shmt_shm_buffer(const struct shmt_store *store, uint32_t seat, uint32_t slot) {
     const struct shmt_shm_layout *l = &store->layout;
-    const uint64_t off = l->grad_off + seat * l->seat_grad_bytes + slot * l->flat.n * sizeof(float);
-    return (float *)(void *)(store->segment.base + SHMT_SEGMENT_HEADER_BYTES + off);
+    return (float *)(void *)(store->grad + seat * l->grad.each) + slot * l->flat.n;
 }
 
 uint8_t *shmt_shm_map(const struct shmt_store *store, uint32_t seat, uint32_t slot) {
     const struct shmt_shm_layout *l = &store->layout;
-    if (!l->touched) return NULL;
-    return store->segment.base + SHMT_SEGMENT_HEADER_BYTES + l->touched_off + seat * l->seat_map_bytes + slot * l->map_bytes;
+    return l->touched ? store->map + seat * l->map.each + slot * l->map_bytes : NULL;
 }
 
 void shmt_shm_clear_whole(const struct shmt_store *store, uint32_t seat, uint32_t slot) {
@@ -96,4 +95,40 @@ struct shmt_locks shmt_shm_locks(const struct shmt_shm_seat *p, uint32_t replica
                                .mask = store->layout.lock_mask,
                                .owner = (p->seat.life & 0xffff) << 16 | (p->seat.rank + 1),
                                .abort = &store->control->abort};
+}
+
+/* ---- delay ---- */
+
+/* How many updates of others came between a pull and its push. Their counters are read, which costs a line from each: with many seats
+ * only every so many pieces are sampled, so that it stays a small part of the work. */
+#define LINES_PER_PIECE 8 /* of others, on average */
+
+static bool is_sampled(const struct shmt_shm_seat *p) {
+    const uint32_t every = 1 + (p->seat.n_present - 1) / LINES_PER_PIECE;
+    return !p->store->spec.unmeasured && p->piece % every == 0;
+}
+
+/* relaxed: numbers for a rate, nothing is read on their strength */
+static uint64_t clocks_of_others(const struct shmt_shm_seat *p) {
+    uint64_t sum = 0;
+    for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++)
+        if (seat != p->seat.rank && shmt_shm_takes_part(p, seat)) sum += load_relaxed(&p->store->front[seat].gate.clock);
+    return sum;
+}
+
+uint64_t shmt_shm_delay(const struct shmt_seat *seat) {
+    const struct shmt_shm_seat *p = (const struct shmt_shm_seat *)(const void *)seat;
+    const uint64_t now = clocks_of_others(p);
+    return now > p->clocks_of_others ? now - p->clocks_of_others : 0;
+}
+
+void shmt_shm_pull_begins(struct shmt_shm_seat *p) {
+    if (p->store->spec.staleness_aware) p->clocks_of_others = clocks_of_others(p);
+    if (is_sampled(p)) p->others = p->engine->updates(p);
+}
+
+void shmt_shm_push_ends(struct shmt_shm_seat *p) {
+    if (!is_sampled(p)) return;
+    const uint64_t missed = p->engine->missed ? p->engine->missed(p) : p->engine->updates(p) - p->others;
+    shmt_delay_note(&p->slot->counters.delays, missed);
 }

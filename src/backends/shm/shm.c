@@ -9,9 +9,9 @@
 #include "base/point.h"
 #include "math/tree.h"
 #include "ps/replicas.h"
-#include "store/counted.h"
-#include "store/kernels.h"
-#include "store/live.h"
+#include "update/counted.h"
+#include "update/kernels.h"
+#include "update/live.h"
 
 /* ---- seats ---- */
 
@@ -28,23 +28,26 @@ static struct shmt_gates gates_of(struct shmt_store *store, uint32_t rank, const
         .watch = {.abort = &store->control->abort, .member = member, .member_stride = sizeof *store->front / sizeof(uint32_t)}};
 }
 
+static void populate_one(const struct shmt_store *store, const struct shmt_shm_part *part, uint64_t i) {
+    if (i < part->n) shmt_segment_populate(&store->segment, part->off + i * part->each, part->each, 1);
+}
+
 /* What this worker will use goes into its page table now, not fault by fault in its first epoch. */
 static void populate(struct shmt_shm_seat *p) {
     const struct shmt_store *store = p->store;
     const struct shmt_shm_layout *l = &store->layout;
-    shmt_segment_populate(&store->segment, l->control_off, sizeof *store->control, 1);
-    shmt_segment_populate(&store->segment, l->fronts_off + p->seat.rank * sizeof *p->front, sizeof *p->front, 1);
-    shmt_segment_populate(&store->segment, l->slots_off + p->seat.rank * sizeof *p->slot, sizeof *p->slot, 1);
-    shmt_segment_populate(&store->segment, l->slices_off, l->weight_off + l->flat.n * sizeof(float) - l->slices_off, 1);
-    shmt_segment_populate(&store->segment, l->grad_off + p->seat.rank * l->seat_grad_bytes, l->seat_grad_bytes, 1);
-    shmt_segment_populate(&store->segment, l->replica_off + shmt_replicas_of(&store->spec, p->seat.rank) * l->replica_bytes,
-                          l->n_replicas ? l->replica_bytes : 0, 1);
-    shmt_segment_populate(&store->segment, l->touched_off + p->seat.rank * l->seat_map_bytes, l->seat_map_bytes, 1);
-    shmt_segment_populate(&store->segment, l->trace_off + p->seat.rank * l->seat_trace_bytes, l->seat_trace_bytes, 1);
+    populate_one(store, &l->control, 0);
+    populate_one(store, &l->front, p->seat.rank);
+    populate_one(store, &l->slot, p->seat.rank);
+    shmt_segment_populate(&store->segment, l->slice.off, l->weight.off + l->weight.each - l->slice.off, 1);
+    populate_one(store, &l->grad, p->seat.rank);
+    populate_one(store, &l->replica, shmt_replicas_of(&store->spec, p->seat.rank));
+    populate_one(store, &l->map, p->seat.rank);
+    populate_one(store, &l->ring, p->seat.rank);
 }
 
 static struct shmt_ring *ring_of(const struct shmt_store *store, uint32_t rank) {
-    return (struct shmt_ring *)(void *)(store->rings + rank * store->layout.seat_trace_bytes);
+    return (struct shmt_ring *)(void *)(store->ring + rank * store->layout.ring.each);
 }
 
 static void begin_trace(struct shmt_shm_seat *p) {
@@ -86,7 +89,7 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
     p->seat.counters = &p->slot->counters;
     p->engine = engine_of(&store->spec.policy);
     p->guest = rank >= store->spec.n_seats - store->spec.n_guests;
-    p->undo = shmt_shm_undo(store, rank, 0);
+    p->undo = shmt_shm_undo(store, rank);
     p->meeting = gates_of(store, rank, &store->front[0].alive);
     p->clocks = gates_of(store, rank, &store->front[0].working);
     p->meeting.tell = p->clocks.tell = shmt_shm_note_wait;
@@ -110,7 +113,8 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
 static int claim(struct shmt_seat *seat, struct shmtrain_work *out) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
     if (p->revived && p->now.stage >= SHMT_STAGE_END) return 0; /* an earlier life had no more */
-    const int rc = p->engine->claim(p);
+    int rc = shmt_shm_begin_work(p);
+    if (rc == 1) rc = p->engine->claim(p);
     if (rc != 1) return rc;
     shmt_shm_pull_begins(p);
     p->store->ledger[p->piece].loss = 0; /* the last epoch's stands there, and nobody has to report one */
@@ -134,7 +138,7 @@ static int bind(struct shmt_seat *seat, int t, struct shmt_span *out, int *live_
                               .plane = store->layout.flat.n,
                               .counted = store->spec.count_lost ? store->counted + start : NULL,
                               .locks = shmt_shm_locks(p, shmt_replicas_of(&store->spec, p->seat.rank), (uint32_t)t),
-                              .undo = shmt_shm_undo(store, p->seat.rank, start),
+                              .undo = {.word = p->undo.word, .old = p->undo.old, .first = start},
                               .rows = table->rows,
                               .width = table->width};
     out->terms.first = (uint32_t)start;
@@ -177,8 +181,15 @@ static int publish(struct shmt_seat *seat, struct shmtrain_fate *out) {
 
 /* ---- the end of an epoch ---- */
 
+static void record_fit(struct shmt_shm_seat *p) { p->now.piece = p->seat.round; }
+
+/* The work of those without `work` is the session's, or `turn`'s, which also meet behind it. */
+const struct shmt_shm_stage SHMT_SHM_ENDS[SHMT_STAGE_TURN + 1] = {
+    [SHMT_STAGE_FIT] = {.record = record_fit},
+    [SHMT_STAGE_PAUSE] = {.work = shmt_shm_decide_on_pause, .wait = shmt_shm_wait_epoch}};
+
 static enum shmt_task stage(struct shmt_seat *seat, enum shmt_run_stage which) {
-    return shmt_shm_stage(shmt_shm_seat_of(seat), which);
+    return shmt_shm_begin_stage(shmt_shm_seat_of(seat), which);
 }
 
 static int meet(struct shmt_seat *seat) {
@@ -235,7 +246,7 @@ static void lead_on(struct shmt_shm_seat *chief) {
 
 static int turn(struct shmt_seat *seat) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
-    const bool is_met = shmt_shm_stage(p, SHMT_STAGE_TURN) == SHMT_TASK_MEET; /* an earlier life has done what follows */
+    const bool is_met = shmt_shm_begin_stage(p, SHMT_STAGE_TURN) == SHMT_TASK_MEET; /* an earlier life has done what follows */
     if (p->engine->align && !is_met) p->engine->align(p);
     if (p->engine->align && is_met)
         p->clock = load_relaxed(&p->front->gate.clock); /* relaxed: my own word, as it was aligned */
@@ -268,11 +279,14 @@ static int write_rows(struct shmt_store *store, int t, uint64_t row, uint64_t n,
     return 0;
 }
 
-static float *weight(struct shmt_store *store, int t) { return rows_at(store, t, 0); }
-
-static float *state(struct shmt_store *store, int t, uint32_t plane) {
-    const struct shmt_shm_layout *l = &store->layout;
-    return plane < l->planes ? store->state + plane * l->flat.n + l->flat.start[t] : NULL;
+static struct shmt_array array(struct shmt_store *store, enum shmt_array_name name, int t, uint32_t plane) {
+    void *const base[SHMT_ARRAYS] = {
+        [SHMT_ARRAY_HEAD] = store->head,           [SHMT_ARRAY_BOARD] = store->board,
+        [SHMT_ARRAY_WEIGHT] = store->weight,       [SHMT_ARRAY_STATE] = store->state,
+        [SHMT_ARRAY_L2_SHARE] = store->l2_share,   [SHMT_ARRAY_CURVATURE] = store->curvature,
+        [SHMT_ARRAY_ROW_PLACE] = store->row_place,
+    };
+    return shmt_array_of(&store->spec, &store->layout.flat, base, name, t, plane);
 }
 
 static int lost(struct shmt_store *store, bool ended, uint64_t *counted_out) {
@@ -282,18 +296,6 @@ static int lost(struct shmt_store *store, bool ended, uint64_t *counted_out) {
     *counted_out = counts ? shmt_counted_sum(store->counted, n) : 0;
     return counts;
 }
-
-static void *head(struct shmt_store *store) { return store->head; }
-
-static float *l2_share(struct shmt_store *store, int t) {
-    return store->spec.l2_shares ? store->l2_share + store->layout.flat.start[t] : NULL;
-}
-
-static uint32_t *row_place(struct shmt_store *store) { return store->spec.row_places ? store->row_place : NULL; }
-
-static float *curvature(struct shmt_store *store) { return store->spec.curvatures ? store->curvature : NULL; }
-
-static void *board(struct shmt_store *store) { return store->board; }
 
 static const struct shmt_counters *counters(struct shmt_store *store, uint32_t rank) {
     return rank < store->spec.n_seats ? &store->slot[rank].counters : NULL;
@@ -309,65 +311,58 @@ static const struct shmt_ring *ring(struct shmt_store *store, uint32_t rank) {
     return store->spec.trace_events > 0 && rank < store->spec.n_seats ? ring_of(store, rank) : NULL;
 }
 
-static void stop(struct shmt_store *store) {
-    store_relaxed(&store->control->stop, 1); /* a flag that carries nothing but itself */
-}
 static _Atomic uint32_t *stop_word(struct shmt_store *store) { return &store->control->stop; }
 static _Atomic uint32_t *abort_word(struct shmt_store *store) { return &store->control->abort; }
 
-static void rouse(struct shmt_store *store) {
+static void wake(struct shmt_store *store) {
     const struct shmt_gates gates = gates_of(store, 0, &store->front[0].alive);
-    shmt_gates_mourn(&gates); /* who calls has set the abort word, or has counted a dead guest out */
+    shmt_gates_wake_after_death(&gates); /* the caller has set the abort word, or has counted a dead guest out */
 }
 
-const struct shmt_backend_ops SHMT_BACKEND_SHM = {
-    .name = "shm",
-    .about = "worker processes (or threads) over one shared memory segment",
-    .caps = SHMT_CAP_MANY | SHMT_CAP_PROCESSES | SHMT_CAP_JOIN | SHMT_CAP_PAUSE,
-    .plan = shmt_shm_plan,
-    .create = shmt_shm_create,
-    .destroy = shmt_shm_destroy,
+static const struct shmt_seat_ops SEAT = {
     .enter = enter,
     .leave = leave,
-    .bury = shmt_shm_bury,
-    .stage = stage,
     .claim = claim,
     .bind = bind,
     .lend = lend,
+    .delay = shmt_shm_delay,
     .report = report,
     .publish = publish,
+    .stage = stage,
     .meet = meet,
     .tally = tally,
     .turn = turn,
     .pause = shmt_shm_pause,
     .copy = shmt_shm_copy,
-    .ask = shmt_shm_ask,
-    .snapshot = shmt_shm_snapshot,
-    .release = shmt_shm_release,
-    .stand = shmt_shm_stand,
-    .resume = shmt_shm_resume,
+};
+
+static const struct shmt_store_ops STORE = {
+    .destroy = shmt_shm_destroy,
     .read = read_rows,
     .write = write_rows,
-    .reserve = shmt_shm_reserve,
-    .unreserve = shmt_shm_unreserve,
-    .admit = shmt_shm_admit,
-    .part = shmt_shm_part,
-    .occupied = shmt_shm_occupied,
-    .occupant = shmt_shm_occupant,
-    .mourn = shmt_shm_mourn,
-    .weight = weight,
-    .l2_share = l2_share,
-    .curvature = curvature,
-    .row_place = row_place,
-    .state = state,
+    .array = array,
     .lost = lost,
-    .head = head,
-    .board = board,
     .counters = counters,
-    .in_hand = in_hand,
     .ring = ring,
-    .stop = stop,
+    .in_hand = in_hand,
     .stop_word = stop_word,
     .abort_word = abort_word,
-    .rouse = rouse,
+    .wake = wake,
+    .reclaim = shmt_shm_reclaim,
+    .request_snapshot = shmt_shm_request_snapshot,
+    .snapshot = shmt_shm_snapshot,
+    .release_snapshot = shmt_shm_release_snapshot,
+    .final_snapshot = shmt_shm_final_snapshot,
+    .resume = shmt_shm_resume,
+};
+
+const struct shmt_backend SHMT_BACKEND_SHM = {
+    .name = "shm",
+    .about = "worker processes (or threads) over one shared memory segment",
+    .caps = SHMT_CAP_MANY | SHMT_CAP_PROCESSES | SHMT_CAP_JOIN | SHMT_CAP_PAUSE,
+    .seat = &SEAT,
+    .store = &STORE,
+    .guests = &SHMT_SHM_GUESTS,
+    .plan = shmt_shm_plan,
+    .create = shmt_shm_create,
 };

@@ -1,10 +1,9 @@
 /* The shm backend: parameters in a shared memory segment that every worker maps, as processes or as threads. */
-#ifndef SHMT_BACKENDS_SHM_SHM_H
-#define SHMT_BACKENDS_SHM_SHM_H
+#pragma once
 
 #include "ps/backend_ops.h"
 
-extern const struct shmt_backend_ops SHMT_BACKEND_SHM;
+extern const struct shmt_backend SHMT_BACKEND_SHM;
 
 /* The store of a segment that another process (or this one) has created with the same spec, mapped wherever there is room.
  * `flags`: of shmt_segment_attach; what is mapped for reading only may be read (read, board, counters), and nothing else.
@@ -18,5 +17,3 @@ int shmt_shm_check(int fd, int flags, struct shmt_error *e);
 
 /* The segment's descriptor; it belongs to the store. */
 int shmt_shm_fd(const struct shmt_store *store);
-
-#endif

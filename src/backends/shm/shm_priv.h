@@ -1,6 +1,5 @@
 /* What the files of the shm backend share: the store as one process sees it, and a seat. */
-#ifndef SHMT_BACKENDS_SHM_SHM_PRIV_H
-#define SHMT_BACKENDS_SHM_SHM_PRIV_H
+#pragma once
 
 #include "backends/shm/layout.h"
 #include "backends/shm/ledger.h"
@@ -11,32 +10,9 @@ struct shmt_store {
     struct shmt_spec spec;
     struct shmt_shm_layout layout;
     struct shmt_segment segment;
-    struct shmt_shm_control *control;
-    struct shmt_shm_front *front;           /* (n_seats) */
-    struct shmt_shm_slot *slot;             /* (n_seats) */
-    struct shmt_shm_offer *offer;           /* (n_seats) rounds */
-    struct shmt_shm_slice *slice;           /* (n_slices) rounds */
-    struct shmt_shm_piece *ledger;          /* (pieces) */
-    struct shmt_shm_terms_head *terms_head; /* (n_chunks) batches */
-    uint64_t *cut;                          /* (n_seats) batches with lists: where the slice of seat number i begins, chief */
-    uint32_t *terms_id;                     /* (n_chunks, layout.terms) */
-    float *terms_value;                     /* (n_chunks, layout.terms) */
-    _Atomic uint32_t *locks;                /* (lock_mask + 1) */
-    _Atomic uint32_t *merge_locks;          /* (merge_mask + 1), SHMT_LINE apart */
-    float *weight, *l2_share;               /* (flat.n) */
-    float *curvature;                       /* (cover.n) */
-    float *state;                           /* (planes, flat.n); NULL: none */
-    _Atomic uint64_t *counted;              /* (flat.n) */
-    uint32_t *row_place;                    /* (rows of table 0) */
-    float *replicas;                        /* (n_replicas, replica_bytes) */
-    unsigned char *head;
-    unsigned char *board;
-    unsigned char *rings;     /* (n_seats, seat_trace_bytes) */
-    unsigned char *old;       /* (n_seats, seat_undo_bytes): old bytes, or the log of a merge */
-    uint64_t *snapshot_clock; /* (n_seats), all four where runs may pause */
-    double *snapshot_loss;    /* (pieces) */
-    uint32_t *snapshot_done;  /* (pieces) */
-    float *snapshot;          /* (1 + planes, flat.n) */
+#define SHMT_SHM_STORE_PART(name, type, n, each, alignment) type *name; /* where it is in this process */
+    SHMT_SHM_PARTS(SHMT_SHM_STORE_PART)
+#undef SHMT_SHM_STORE_PART
     _Atomic uint32_t
         reserved_as; /* of this process, no part of the segment: what its last reservation has put into a `guest` word */
 };
@@ -44,6 +20,13 @@ struct shmt_store {
 /* Where the finished sum of a subtree stands after all seats have added theirs: a function of the configuration. */
 struct shmt_shm_node {
     uint32_t seat, slot; /* seat UINT32_MAX: of more than one seat, to be added */
+};
+
+#define SHMT_SHM_TIMED 16 /* of so many blocks one is timed for a trace: looking at the clock costs as much as a block */
+
+/* For a trace: nanoseconds of those blocks that were timed, and how many there were in all. */
+struct shmt_shm_times {
+    uint64_t aggregate_ns, update_ns, blocks;
 };
 
 struct shmt_shm_seat;
@@ -58,15 +41,38 @@ struct shmt_shm_memory {
     struct shmt_terms terms; /* of the whole flat array; where there is no list its head is NULL */
 };
 
+/* One stage of a seat's way (consistency/stages.h); stages.c does what all of them need, around these. Entries may be NULL where
+ * nothing is to be done. */
+struct shmt_shm_stage {
+    /* Sets what its record says in p->now, besides what all say: piece, flag, turned; and the undo word of an APPLY, which says how
+     * far that has come: so it is called before the record counts, and not again by a life that continues the stage. */
+    void (*record)(struct shmt_shm_seat *p);
+    bool names_piece; /* p->now.piece is one that I am at, and the ledger does not say so */
+
+    void (*work)(struct shmt_shm_seat *p);
+
+    /* A meeting ends it: the counter that my waits there go to. */
+    _Atomic uint64_t *(*wait)(const struct shmt_shm_seat *p);
+
+    /* Engines: an earlier life has died in it. Goes on from there until pieces can be dealt: 1, or 0: this epoch has none for me.
+     * May wait. NULL: nothing is to be done first. */
+    int (*resume)(struct shmt_shm_seat *p);
+};
+
 /* What one family of policies does where they differ: dealing work, taking pushes, bringing them to the parameters. One
  * constant table for each, at the end of the file that is named after it. Entries may be NULL where nothing is to be done, but
- * for claim, publish and memory. All are called by the seat's owner; "may wait" as in ps/backend_ops.h. */
+ * for claim, publish, memory and updates. All are called by the seat's owner; "may wait" as in ps/backend_ops.h. */
 struct shmt_shm_engine {
+    struct shmt_shm_stage stage[SHMT_STAGE_FIT]; /* those of the engine's own; _BEGIN is the session's */
+
     int (*enter)(struct shmt_shm_seat *p); /* sentence in the seat */
     void (*leave)(struct shmt_shm_seat *p);
 
     /* Who takes part may have changed, and an epoch begins for them. */
     void (*share)(struct shmt_shm_seat *p);
+
+    /* Before the first claim of an epoch, or behind a pause, or of a life: 1, or a status. May wait. */
+    int (*begin)(struct shmt_shm_seat *p);
 
     /* 1: p->piece and p->work; 0: this epoch has no more for me, and all that I pushed is on its way. May wait. */
     int (*claim)(struct shmt_shm_seat *p);
@@ -76,14 +82,16 @@ struct shmt_shm_engine {
     /* All have met: the epoch is over for all. */
     void (*align)(struct shmt_shm_seat *p);
 
-    /* Delay: I begin to pull; how many updates of others I have not seen in what I have pushed (delay.c has the usual ones). */
-    void (*pull)(struct shmt_shm_seat *p);
+    /* Delay: updates of others that a pull of mine sees now; and how many I have not seen in what I have pushed, where that is more
+     * than those since then, p->others. */
+    uint64_t (*updates)(const struct shmt_shm_seat *p);
     uint64_t (*missed)(const struct shmt_shm_seat *p);
 
     /* Between two epochs, by the chief: a guest is about to be counted in at seat `rank`. */
     void (*welcome)(struct shmt_shm_seat *chief, uint32_t rank);
 };
 
+extern const struct shmt_shm_stage SHMT_SHM_ENDS[SHMT_STAGE_TURN + 1]; /* shm.c: from _FIT on, of all engines */
 extern const struct shmt_shm_engine SHMT_SHM_LIVE, SHMT_SHM_BATCHES, SHMT_SHM_ROUNDS, SHMT_SHM_REPLICAS;
 
 /* Private to its owner. */
@@ -102,17 +110,20 @@ struct shmt_shm_seat {
     uint64_t look_in;                      /* chief: so many pieces until it counts how many steps are done */
     bool guest;
     bool not_mine;              /* a guest: its seat was given up before it was let in, and may be another one's */
-    bool in_work;               /* the stage of the engine's own is noted, until the next turn */
+    bool in_work;               /* the stage _WORK was begun, until the next turn */
     bool revived;               /* an earlier life of mine has died, and I have not come to the stage that it was at yet; ... */
     bool met;                   /* ... it had reached the meeting at that stage's end */
     struct shmt_shm_record now; /* my last record; of an earlier life, while `revived` */
     uint64_t done;              /* all but batches: pieces of the epoch that I have done */
+    uint64_t first;             /* since all met last: rounds: the number of the first update; replicas: what `done` was */
     uint64_t examples, loss_bits; /* what my counters are, but for the piece in hand */
     uint64_t left_behind;         /* the ledger's pieces from here on may be such that an earlier life had in hand */
-    struct shmt_undo undo;        /* aggregate: of what I change in an apply phase */
+    struct shmt_undo undo;        /* where I keep the old bytes of what I change */
+    struct shmt_shm_times times;  /* aggregate: of the update that I am at */
     struct shmt_trace trace;      /* what seat.trace points to, where there is one */
     _Atomic uint64_t *wait_ns;    /* the counter of the waits that come next */
     uint64_t waited_ns;           /* what stood there when the wait began that goes on */
+    uint64_t clocks_of_others;    /* staleness-aware: what they were when the piece in hand was claimed */
     uint64_t others;              /* updates of others when the piece in hand was pulled; meaningless where it is not sampled */
     struct shmtrain_work work;
     uint64_t piece;                   /* the one in hand */
@@ -122,8 +133,8 @@ struct shmt_shm_seat {
     uint64_t step;                    /* aggregate: the batch, within the epoch */
     uint32_t from, to, chunk;         /* aggregate: my chunks, and the next one */
     struct shmt_stack stack;          /* aggregate: what my buffers hold */
-    uint32_t *bins;                   /* batches, chief: where terms are counted */
     uint64_t cut_step;                /* batches, chief: where it was counted last; SHMT_NO_LIMIT: others took part then */
+    bool listed;                      /* batches: my slice's lists are summed already, in this batch */
     bool sums;                        /* batches: they may hold something, in this batch */
     struct shmt_shm_node *nodes;      /* aggregate: (2 * n_chunks), subtree (level, i) at place (n_chunks >> level) + i */
     struct shmt_shm_rounds *rounds;   /* rounds: see rounds_priv.h */
@@ -203,56 +214,63 @@ void shmt_shm_align_clocks(struct shmt_shm_seat *p);
 /* pause.c: when the run pauses, and what is taken then; see the entries of the same names in ps/backend_ops.h. */
 bool shmt_shm_pause_is_due(const struct shmt_shm_seat *chief, uint64_t steps); /* so many steps of the run are done */
 void shmt_shm_look_for_pause(struct shmt_shm_seat *chief); /* where pieces are dealt: before it claims one */
+void shmt_shm_decide_on_pause(struct shmt_shm_seat *p);    /* the work of that stage */
 int shmt_shm_pause(struct shmt_seat *seat);
 int shmt_shm_copy(struct shmt_seat *seat);
 void shmt_shm_copied(struct shmt_shm_seat *p); /* all have met since */
-void shmt_shm_ask(struct shmt_store *store);
+void shmt_shm_request_snapshot(struct shmt_store *store);
 int shmt_shm_snapshot(struct shmt_store *store, struct shmt_snapshot *out);
-void shmt_shm_release(struct shmt_store *store);
-int shmt_shm_stand(struct shmt_store *store, struct shmt_snapshot *out);
+void shmt_shm_release_snapshot(struct shmt_store *store);
+int shmt_shm_final_snapshot(struct shmt_store *store, struct shmt_snapshot *out);
 int shmt_shm_resume(struct shmt_store *store, const uint32_t *done, const double *loss, struct shmt_error *e);
 
-/* delay.c: others' updates between pull and push, sampled; around each piece */
+/* seat.c: others' updates between pull and push, sampled; around each piece */
 void shmt_shm_pull_begins(struct shmt_shm_seat *p);
 void shmt_shm_push_ends(struct shmt_shm_seat *p);
-void shmt_shm_pull_live(struct shmt_shm_seat *p); /* entries of engines: by the updates that the others have made */
-uint64_t shmt_shm_missed_live(const struct shmt_shm_seat *p);
 
-/* guests.c: see the entries of the same names in ps/backend_ops.h. */
-int shmt_shm_reserve(struct shmt_store *store, uint32_t rank, struct shmt_error *e);
-void shmt_shm_unreserve(struct shmt_store *store, uint32_t rank);
-int shmt_shm_admit(struct shmt_seat *seat);
-void shmt_shm_part(struct shmt_store *store, uint32_t rank);
-uint32_t shmt_shm_occupied(struct shmt_store *store, uint32_t rank);
-enum shmt_occupant shmt_shm_occupant(struct shmt_store *store, uint32_t rank, struct shmt_life *out);
-int shmt_shm_mourn(struct shmt_store *store, uint32_t rank, bool marked);
+/* Live modes: the clocks that others have counted since then. */
+uint64_t shmt_shm_delay(const struct shmt_seat *seat);
+
+/* guests.c */
+extern const struct shmt_guest_ops SHMT_SHM_GUESTS;
 void shmt_shm_come(struct shmt_shm_seat *p);          /* a guest has entered */
 void shmt_shm_give_back(struct shmt_shm_seat *p);     /* a guest leaves */
 void shmt_shm_admit_all(struct shmt_shm_seat *chief); /* before the meeting that begins an epoch */
 
-/* lives.c: where a seat stands, for its next life */
+/* stages.c */
 
-/* I begin a stage of the engine's own. `now` may say more of it: piece, done, first, flag, turned. */
-void shmt_shm_note(struct shmt_shm_seat *p, enum shmt_run_stage stage);
+/* I come to a stage: what is to be done of it by this life. */
+enum shmt_task shmt_shm_begin_stage(struct shmt_shm_seat *p, enum shmt_run_stage which);
 
-/* I come to a stage that ends in a meeting: whether its work is to be done, only the meeting is, or an earlier life has
- * passed it. */
-enum shmt_task shmt_shm_stage(struct shmt_shm_seat *p, enum shmt_run_stage stage);
+/* Its work, and the meeting behind it, as far as `task` says. 0 or _STOPPED. */
+int shmt_shm_end_stage(struct shmt_shm_seat *p, enum shmt_run_stage which, enum shmt_task task);
+
+/* Both. */
+int shmt_shm_pass_stage(struct shmt_shm_seat *p, enum shmt_run_stage which);
+
+/* Before pieces are claimed: the stage _WORK was begun, by me or by an earlier life that I have gone on with. 1; 0: this epoch has no
+ * more for me; or a status. */
+int shmt_shm_begin_work(struct shmt_shm_seat *p);
+
+/* For rows of stages: waits that are a part of the work, and those of all at the end of an epoch. */
+_Atomic uint64_t *shmt_shm_wait_clock(const struct shmt_shm_seat *p);
+_Atomic uint64_t *shmt_shm_wait_epoch(const struct shmt_shm_seat *p);
 
 /* For messages: the batch of that epoch that seat `rank` is at, or the piece whose gradient it offers; false: none. */
 bool shmt_shm_is_at(const struct shmt_store *store, uint32_t rank, uint32_t epoch, uint64_t *piece_out);
 
+/* The piece in hand is counted (counters.examples, loss_bits), and about to be done. */
+void shmt_shm_count(struct shmt_shm_seat *p);
+/* Notes so in the slot, for a next life: what is counted with the piece, once. */
+void shmt_shm_note_count(struct shmt_shm_seat *p, const struct shmt_shm_count *count);
+
+/* lives.c: what an earlier life has left to its next one */
+
 /* In `enter`, of a life that is not the first. */
 void shmt_shm_revive(struct shmt_shm_seat *p);
 
-/* An earlier life was at that stage, and I have not gone on with it yet; from now on I have. */
-bool shmt_shm_goes_on_with(struct shmt_shm_seat *p, enum shmt_run_stage stage);
-
 /* Pieces of this epoch that I have done, in all lives. Looks at the whole ledger. */
 uint64_t shmt_shm_count_done(const struct shmt_shm_seat *p);
-
-/* The piece in hand is counted (counters.examples, loss_bits), and about to be done. */
-void shmt_shm_count(struct shmt_shm_seat *p);
 
 /* A piece that an earlier life has done is done again: it is not counted any more, until it is. */
 void shmt_shm_uncount(struct shmt_shm_seat *p, uint64_t piece);
@@ -268,13 +286,13 @@ bool shmt_shm_take_up(struct shmt_shm_seat *p, uint64_t *piece_out);
  * nothing. */
 
 /* See the entry of the same name in ps/backend_ops.h. */
-void shmt_shm_bury(struct shmt_store *store, uint32_t rank, int comes_back);
+void shmt_shm_reclaim(struct shmt_store *store, uint32_t rank, int comes_back);
 
 /* What it was changing becomes what it was, or, of a merge, what it was to become. Also of a guest. */
 void shmt_shm_take_back(struct shmt_store *store, uint32_t rank);
 
-/* Where a seat keeps the old bytes of what it changes; `first`: of the span, in the flat array. */
-struct shmt_undo shmt_shm_undo(const struct shmt_store *store, uint32_t rank, uint64_t first);
+/* Where a seat keeps the old bytes of what it changes in the flat array. */
+struct shmt_undo shmt_shm_undo(const struct shmt_store *store, uint32_t rank);
 
 /* Where it keeps what a step of a merge brings out, in the same bytes: nobody merges in the middle of a push. */
 struct shmt_redo shmt_shm_redo(const struct shmt_store *store, uint32_t rank);
@@ -282,59 +300,28 @@ struct shmt_redo shmt_shm_redo(const struct shmt_store *store, uint32_t rank);
 /* The row locks of table t, or of its replica; none but in write locked. seat.c */
 struct shmt_locks shmt_shm_locks(const struct shmt_shm_seat *p, uint32_t replica, uint32_t t);
 
-/* lists.c: batches: the lists of terms of chunks (store/terms.h), where they are kept. A chunk's owner writes them before the
- * meeting "all gradients are in", and all read them between that one and the next. */
-
-/* An empty one. */
-void shmt_shm_list_begin(const struct shmt_store *store, uint32_t chunk);
-struct shmt_terms shmt_shm_list(const struct shmt_store *store, uint32_t chunk);
-
-/* Whether a part of the chunk's gradient is in a buffer: always, where there are no lists. */
-bool shmt_shm_is_summed(const struct shmt_store *store, uint32_t chunk);
-
-/* Counts a chunk's terms in bins of so many floats. */
-void shmt_shm_count_listed(const struct shmt_store *store, uint32_t chunk, uint64_t floats, uint32_t *terms);
-
-/* The sum over all chunks' lists of the floats from .. to - 1, in the buffer behind those of my stack. */
-void shmt_shm_sum_lists(const struct shmt_shm_seat *p, uint64_t from, uint64_t to);
-
-/* cuts.c: batches: which floats a seat updates. */
-int shmt_shm_cuts_enter(struct shmt_shm_seat *p); /* sentence in the seat */
-void shmt_shm_cuts_leave(struct shmt_shm_seat *p);
-
-/* By the chief, when the lists of its chunks are complete, and before all are. */
-void shmt_shm_cuts_make(struct shmt_shm_seat *chief);
-
-/* From whole lines to whole lines; those of all seats together are all floats. Between the two meetings of a batch. */
-void shmt_shm_my_slice(const struct shmt_shm_seat *p, uint64_t *from_out, uint64_t *to_out);
-
 /* apply.c */
 
-/* The sum of an update's gradients over the floats at .. at + n - 1, at most a block: it stands in a buffer, or was added up in
+/* Where the sum of an update's gradients over the floats at .. at + n - 1 is, at most a block: in a buffer, or added up in
  * scratch[0], of which there are SHMT_MAX_STACK. NULL: it is zero. */
-typedef const float *shmt_shm_sum(const struct shmt_shm_seat *p, uint64_t at, uint64_t n, float (*scratch)[SHMT_SHM_BLOCK]);
-
-/* For a trace: nanoseconds of those blocks that were timed, and how many there were in all. */
-struct shmt_shm_times {
-    uint64_t aggregate_ns, update_ns, blocks;
+struct shmt_shm_sum {
+    const float *(*of)(const struct shmt_shm_seat *p, uint64_t at, uint64_t n, float (*scratch)[SHMT_SHM_BLOCK]);
+    void (*forget)(const struct shmt_shm_seat *p, uint64_t at,
+                   uint64_t end); /* a sum that was not zero, when it is applied; may be NULL */
 };
 
-/* The floats from .. to - 1, by the update rule. Nobody else may be at them. `times` may be NULL. */
-void shmt_shm_apply_range(struct shmt_shm_seat *p, shmt_shm_sum *sum, const struct shmt_update *u, uint64_t from, uint64_t to,
-                          struct shmt_shm_times *times);
+/* The floats from .. to - 1, by the update rule. Nobody else may be at them. */
+void shmt_shm_apply_range(struct shmt_shm_seat *p, const struct shmt_shm_sum *sum, const struct shmt_update *u, uint64_t from,
+                          uint64_t to);
+
+/* For my next life: of what I am about to apply, the floats before `at` are done; and where an earlier one stood within
+ * from .. to. */
+void shmt_shm_apply_stands_at(const struct shmt_shm_seat *p, uint64_t at);
+uint64_t shmt_shm_apply_stood_at(const struct shmt_shm_seat *p, uint64_t from, uint64_t to);
 
 /* For a trace: around ranges that are applied one after the other; `step` of the epoch. */
 void shmt_shm_apply_begins(struct shmt_shm_seat *p, uint64_t step);
-void shmt_shm_apply_ends(struct shmt_shm_seat *p, const struct shmt_shm_times *times);
+void shmt_shm_apply_ends(struct shmt_shm_seat *p);
 
 /* Whether a gradient may be other than zero there; a map of NULL: it may. */
 bool shmt_shm_is_touched(const uint8_t *map, uint64_t at, uint64_t n);
-
-/* Nothing of my slice is applied yet; before I say that I begin to. */
-void shmt_shm_apply_from_start(struct shmt_shm_seat *p);
-
-/* My slice of the update of a batch of `examples`, from where I or an earlier life of mine stood. */
-void shmt_shm_apply(struct shmt_shm_seat *p, uint64_t examples);
-void shmt_shm_nodes_make(struct shmt_shm_seat *p); /* p->nodes, by who takes part */
-
-#endif

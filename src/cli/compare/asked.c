@@ -1,6 +1,5 @@
 /* What a comparison is asked for: modes, numbers of workers, seeds, rates, target. Each is checked here, before anything runs. See
  * compare.h. */
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +10,6 @@
 #include "cli/show.h"
 #include "cli/talk.h"
 
-#define DEFAULT_DATA  "builtin:sparse"
 #define DEFAULT_RATES 3
 #define MOST_RATES    15
 #define DEFAULT_MODES "async,sync,ssp:4,backup,local"
@@ -132,9 +130,9 @@ static int take_seeds(struct comparison *c, struct shmtrain_store *store, const 
 /* The data of all runs, whatever their seeds: that of the first one, where it is generated. */
 static int take_data(struct comparison *c, const struct arguments *a) {
     static char *named; /* of one command line */
-    c->data = files_named(a, 0, DEFAULT_DATA);
+    c->data = files_named(a, 0, files_standard(a));
     if (!c->data) return 2;
-    files_title(a, 0, DEFAULT_DATA, c->title, sizeof c->title);
+    files_title(a, 0, files_standard(a), c->title, sizeof c->title);
     if (c->seeds == 1 || strncmp(c->data, "builtin:", 8) != 0 || strchr(c->data, '\n') || strstr(c->data, "seed=")) return 0;
     free(named);
     if (asprintf(&named, "%s%cseed=%llu", c->data, strchr(c->data + 8, ':') ? ',' : ':', (unsigned long long)c->first_seed) < 0)

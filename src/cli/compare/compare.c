@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <langinfo.h>
 #include <locale.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -115,7 +114,10 @@ static int write_page(const struct comparison *c) {
     const int status = output_open(&page, &wish);
     if (status != 0) return status;
     errno = 0;
-    compare_put_html(c, page.file);
+    if (compare_put_html(c, page.file) < 0) {
+        output_discard(&page);
+        return talk_refuse("not enough memory for the page") - 1;
+    }
     return output_close(&page, ferror(page.file) ? errno : 0);
 }
 

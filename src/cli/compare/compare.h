@@ -1,8 +1,7 @@
 /* A comparison: the same training in several modes, one after the other, and, if that is asked for, with several numbers of
  * workers and several seeds. Made by asked.c (what is compared), compare.c (in which order) and runs.c (one run), worked out by
- * figures.c, spread.c and speedup.c, told by table.c, sentences.c, verdict.c, json.c and html.c. */
-#ifndef SHMTRAIN_CLI_COMPARE_H
-#define SHMTRAIN_CLI_COMPARE_H
+ * figures.c, spread.c and speedup.c, told by table.c, sentences.c, verdict.c, json.c, and the page: html.c. */
+#pragma once
 
 #include <shmtrain/shmtrain.h>
 #include <stdbool.h>
@@ -294,7 +293,5 @@ void compare_say_speed_up(const struct comparison *c, char *out, size_t bytes);
 /* One JSON object in one line. 0, or -1: no memory. */
 int compare_put_json(const struct comparison *c, FILE *out);
 
-/* A page that needs nothing but itself. */
-void compare_put_html(const struct comparison *c, FILE *out);
-
-#endif
+/* A page that needs nothing but itself. 0, or -1: no memory. */
+int compare_put_html(const struct comparison *c, FILE *out);

@@ -1,6 +1,5 @@
 /* Reports that outlive their stores: a store goes with its memory when its run is over, its figures stay. Used by compare. */
-#ifndef SHMTRAIN_CLI_KEPT_H
-#define SHMTRAIN_CLI_KEPT_H
+#pragma once
 
 #include <shmtrain/report.h>
 #include <stdbool.h>
@@ -18,5 +17,3 @@ struct kept {
 /* A copy of the report with all that it points to. NULL: no memory. */
 struct kept *kept_create(const struct shmtrain_report *report);
 void kept_destroy(struct kept *kept); /* NULL is fine */
-
-#endif

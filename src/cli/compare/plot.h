@@ -11,8 +11,7 @@
  *              2      4      6     epochs
  *
  * Where letters of several curves meet, they take turns from column to column, so that none of them disappears. */
-#ifndef SHMTRAIN_CLI_PLOT_H
-#define SHMTRAIN_CLI_PLOT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,5 +56,3 @@ struct plot_screen {
 
 /* Writes the lines, and returns how many: at most screen->rows, or 0 when there is no point to show. */
 unsigned plot_draw(const struct plot *plot, const struct plot_screen *screen, FILE *out);
-
-#endif

@@ -1,6 +1,5 @@
-/* From curves to axes, for plots as text and as SVG. */
-#ifndef SHMTRAIN_CLI_PLOT_RANGE_H
-#define SHMTRAIN_CLI_PLOT_RANGE_H
+/* From curves to axes, for the terminal and the page. */
+#pragma once
 
 #include <math.h>
 
@@ -23,5 +22,3 @@ static inline bool plot_shows_at(const struct plot *plot, const struct scale *x)
 
 /* The axes that show all points. false: there are none. */
 bool plot_range(const struct plot *plot, unsigned x_ticks, unsigned y_ticks, struct scale *x, struct scale *y);
-
-#endif

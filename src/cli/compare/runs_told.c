@@ -1,7 +1,6 @@
 /* What a comparison says on stderr while it runs: how many runs there will be, what has come of each, how long it will take. See
  * compare.h. */
 #include <stdarg.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 

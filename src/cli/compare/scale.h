@@ -1,7 +1,6 @@
-/* An axis: a range of values, linear or logarithmic, with round numbers on it. Pure; used by the plots as text (plot.c) and as
- * SVG (chart.c). */
-#ifndef SHMTRAIN_CLI_SCALE_H
-#define SHMTRAIN_CLI_SCALE_H
+/* An axis: a range of values, linear or logarithmic, with round numbers on it. Pure; used by the plots of the terminal
+ * (plot.c) and of the page (page_json.c). */
+#pragma once
 
 #include <stdbool.h>
 
@@ -26,5 +25,3 @@ double scale_place(const struct scale *s, double value);
 
 /* Tick i in words: at most 15 characters. Returns `out`. */
 const char *scale_words(const struct scale *s, unsigned i, char out[16]);
-
-#endif

@@ -2,7 +2,6 @@
  * than the spread of the seeds; what more workers bring. Rules are spread.c's. See compare.h. */
 #include <inttypes.h>
 #include <math.h>
-#include <string.h>
 
 #include "cli/compare/compare.h"
 

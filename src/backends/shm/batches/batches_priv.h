@@ -1,0 +1,31 @@
+/* What the files of the engine of batches share: batches.c is the engine, update.c its update, lists.c keeps lists of terms. */
+#pragma once
+
+#include "backends/shm/shm_priv.h"
+
+/* update.c: the sums of squares of my slice (ps/norm.h), for all, who read them behind the next meeting. */
+void shmt_shm_measure(struct shmt_shm_seat *p);
+
+/* update.c: my slice of the update of the batch, from where I or an earlier life of mine stood. */
+void shmt_shm_apply(struct shmt_shm_seat *p);
+void shmt_shm_nodes_make(struct shmt_shm_seat *p); /* p->nodes, by who takes part */
+
+/* lists.c: the lists of terms of chunks, where they are kept. A chunk's owner writes them before the meeting "all gradients are
+ * in", and all read them between that one and the next. */
+
+/* An empty one. */
+void shmt_shm_list_begin(const struct shmt_store *store, uint32_t chunk);
+struct shmt_terms shmt_shm_list(const struct shmt_store *store, uint32_t chunk);
+
+/* Whether a part of the chunk's gradient is in a buffer: always, where there are no lists. */
+bool shmt_shm_is_summed(const struct shmt_store *store, uint32_t chunk);
+
+/* The sum over all chunks' lists of the floats from .. to - 1, in the buffer behind those of my stack. */
+void shmt_shm_sum_lists(const struct shmt_shm_seat *p, uint64_t from, uint64_t to);
+
+/* By the chief, when the lists of its chunks are complete, and before all are. */
+void shmt_shm_cut_slices(struct shmt_shm_seat *chief);
+
+/* The floats that I update, from whole lines to whole lines; those of all seats together are all floats. Between the two meetings
+ * of a batch. */
+void shmt_shm_my_slice(const struct shmt_shm_seat *p, uint64_t *from_out, uint64_t *to_out);

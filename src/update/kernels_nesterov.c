@@ -1,0 +1,6 @@
+/* The live kernels of nesterov, for kernels.c: a push changes its velocity, then its weight. */
+#include "update/kernels_priv.h"
+
+SHMT_RULE_KERNELS(nesterov, SHMT_RULE_NESTEROV)
+
+const struct shmt_live_set SHMT_NESTEROV_KERNELS[SHMT_LIVE_WRITES] = SHMT_RULE_TABLE(nesterov);

@@ -1,0 +1,6 @@
+/* The live kernels of rmsprop, for kernels.c: a push changes its mean square, then its weight. */
+#include "update/kernels_priv.h"
+
+SHMT_RULE_KERNELS(rmsprop, SHMT_RULE_RMSPROP)
+
+const struct shmt_live_set SHMT_RMSPROP_KERNELS[SHMT_LIVE_WRITES] = SHMT_RULE_TABLE(rmsprop);
