@@ -83,6 +83,7 @@ void shmt_point(const char *name) {
     store_release(&g_plan->hit, 1);
     if (g_plan->aim.signal == SIGSTOP) store_release(&g_plan->stopped, (int32_t)getpid());
     raise(g_plan->aim.signal);
+    store_release(&g_plan->stopped, 0); /* behind a stop */
 }
 
 /* The first one is told; two at one time may be mixed up. */
@@ -116,7 +117,8 @@ void forget_passes(void) {
         for (uint32_t rank = 0; rank < WORKERS; rank++) store_relaxed(&g_plan->point[i].passes[rank], 0);
 }
 
-/* A process that lets those go on that were stopped, a moment later. */
+/* A process that lets those go on that were stopped, a moment later. It says so until it is heard: who has been told to stop may not
+ * have got as far yet, for as long as the machine has others to run. */
 static bool start_waker(void) {
     const struct timespec moment = {.tv_nsec = 2000000};
     const pid_t waker = fork();
@@ -125,11 +127,7 @@ static bool start_waker(void) {
     for (;;) {
         const int32_t stopped = load_acquire(&g_plan->stopped);
         (void)nanosleep(&moment, NULL);
-        if (stopped == 0) continue;
-        store_release(&g_plan->stopped, 0);
-        (void)kill((pid_t)stopped, SIGCONT); /* twice: it may have been just about to stop */
-        (void)nanosleep(&moment, NULL);
-        (void)kill((pid_t)stopped, SIGCONT);
+        if (stopped != 0) (void)kill((pid_t)stopped, SIGCONT);
     }
 }
 

@@ -101,37 +101,71 @@ static void in_sync_bits_follow_neither_workers_nor_threads(void **state) {
     assert_true(sum_of("net", "net", "fc:24 relu fc:4", "1", "1") != sum);
 }
 
-enum { PARAMETERS = 80 + 584 + 90 };
+enum { LAYERS = 3, MOST_PARAMETERS = 80 + 584 + 90 };
 
 /* Of a network that does hundreds of multiplications with each weight: 16 examples go through it at a time. */
-static void learn_images(const char *chunks, float *parameters_out) {
-    struct shmtrain_store *store = store_of("net", "sync", "2");
+#define BEFORE_LAST "conv:8:3 relu conv:8:3 relu dropout:0.2 pool:24:mean flatten "
+
+struct images {
+    const char *net, *loss, *class_weight, *chunks, *workers, *threads;
+};
+
+/* Returns the number of parameters, and the hash of all of them if `sum_out` is not NULL. */
+static uint64_t learn_images(const struct images *with, float *parameters_out, uint64_t *sum_out) {
+    struct shmtrain_store *store = store_of("net", "sync", with->workers);
     uint64_t at = 0;
-    const char *const set[][2] = {{"net", "conv:8:3 relu conv:8:3 relu dropout:0.2 pool:24:mean flatten fc:10"},
-                                  {"batch", "100"},
-                                  {"chunks", chunks},
-                                  {"optimizer", "sgd"},
-                                  {"epochs", "3"}};
-    for (size_t k = 0; k < sizeof set / sizeof *set; k++) WELL(store, shmtrain_store_set(store, set[k][0], set[k][1]));
+    const char *const set[][2] = {{"net", with->net},         {"loss", with->loss}, {"class-weight", with->class_weight},
+                                  {"chunks", with->chunks},   {"batch", "100"},     {"optimizer", "sgd"},
+                                  {"threads", with->threads}, {"rate", "0.01"},     {"epochs", "3"}};
+    for (size_t k = 0; k < sizeof set / sizeof *set; k++)
+        if (set[k][1]) WELL(store, shmtrain_store_set(store, set[k][0], set[k][1]));
     WELL(store, shmtrain_store_train(store, "builtin:digits:examples=100"));
-    for (int t = 0; t < 6; t++) {
+    if (sum_out) *sum_out = shmtrain_store_report(store)->parameters_xxh64;
+    for (int t = 0; t < 2 * LAYERS; t++) {
         const char *name;
         uint64_t rows, width;
         WELL(store, shmtrain_store_table_at(store, t, &name, &rows, &width));
+        assert_true(at + rows * width <= MOST_PARAMETERS);
         WELL(store, shmtrain_store_read(store, t, 0, rows, parameters_out + at));
         at += rows * width;
     }
-    assert_int_equal(at, PARAMETERS);
     shmtrain_store_destroy(store);
+    return at;
 }
 
 /* A chunk of 100 examples in seven parts, and chunks of 12 and 13, which are parts themselves: the same sums but for rounding. */
 static void gradients_of_parts_are_added(void **state) {
-    static float one[PARAMETERS], eight[PARAMETERS];
+    static float one[MOST_PARAMETERS], eight[MOST_PARAMETERS];
+    static const struct images KINDS[] = {
+        {BEFORE_LAST "fc:10", NULL, NULL, "1", "2", "1"},
+        {BEFORE_LAST "fc:10", NULL, "3:2.5,7:0.25", "1", "2", "1"},
+        {BEFORE_LAST "fc:1", "squared", NULL, "1", "2", "1"},
+    };
     (void)state;
-    learn_images("1", one);
-    learn_images("8", eight);
-    for (int i = 0; i < PARAMETERS; i++) assert_true(fabsf(one[i] - eight[i]) < 1e-5f);
+    for (size_t k = 0; k < sizeof KINDS / sizeof *KINDS; k++) {
+        struct images with = KINDS[k];
+        const uint64_t n = learn_images(&with, one, NULL);
+        with.chunks = "8";
+        assert_int_equal(learn_images(&with, eight, NULL), n);
+        for (uint64_t i = 0; i < n; i++)
+            if (!(fabsf(one[i] - eight[i]) < 1e-5f)) fail_msg("kind %zu: %g and %g", k, (double)one[i], (double)eight[i]);
+    }
+}
+
+/* Chunks of 50, of four parts each. */
+static void in_sync_bits_of_parts_follow_neither_workers_nor_threads(void **state) {
+    static const char *const WITH[][2] = {{"2", "1"}, {"1", "2"}, {"4", "1"}};
+    static float parameters[MOST_PARAMETERS];
+    struct images with = {BEFORE_LAST "fc:10", NULL, NULL, "2", "1", "1"};
+    uint64_t first, again;
+    (void)state;
+    (void)learn_images(&with, parameters, &first);
+    for (size_t k = 0; k < sizeof WITH / sizeof *WITH; k++) {
+        with.workers = WITH[k][0];
+        with.threads = WITH[k][1];
+        (void)learn_images(&with, parameters, &again);
+        assert_true(again == first);
+    }
 }
 
 /* A batch of as many examples as chunks: each of them one number for each channel. */
@@ -319,17 +353,19 @@ static void texts_of_layers_are_refused_when_they_are_set(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup(a_network_learns_what_no_linear_model_can, deadline),
-                                       cmocka_unit_test_setup(features_of_unequal_sizes_are_learned_alike, deadline),
-                                       cmocka_unit_test_setup(in_sync_bits_follow_neither_workers_nor_threads, deadline),
-                                       cmocka_unit_test_setup(gradients_of_parts_are_added, deadline),
-                                       cmocka_unit_test_setup(chunks_of_one_example_leave_running_statistics, deadline),
-                                       cmocka_unit_test_setup(a_resumed_network_goes_on_with_the_same_bits, deadline),
-                                       cmocka_unit_test_setup(a_saved_network_predicts_as_the_trained_one, deadline),
-                                       cmocka_unit_test_setup(a_convolution_sees_images, deadline),
-                                       cmocka_unit_test_setup(networks_that_do_not_fit_are_refused, deadline),
-                                       cmocka_unit_test_setup(a_network_may_be_written_on_several_lines, deadline),
-                                       cmocka_unit_test_setup(a_network_without_parameters_is_refused, deadline),
-                                       cmocka_unit_test_setup(texts_of_layers_are_refused_when_they_are_set, deadline)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_network_learns_what_no_linear_model_can, deadline),
+        cmocka_unit_test_setup(features_of_unequal_sizes_are_learned_alike, deadline),
+        cmocka_unit_test_setup(in_sync_bits_follow_neither_workers_nor_threads, deadline),
+        cmocka_unit_test_setup(gradients_of_parts_are_added, deadline),
+        cmocka_unit_test_setup(in_sync_bits_of_parts_follow_neither_workers_nor_threads, deadline),
+        cmocka_unit_test_setup(chunks_of_one_example_leave_running_statistics, deadline),
+        cmocka_unit_test_setup(a_resumed_network_goes_on_with_the_same_bits, deadline),
+        cmocka_unit_test_setup(a_saved_network_predicts_as_the_trained_one, deadline),
+        cmocka_unit_test_setup(a_convolution_sees_images, deadline),
+        cmocka_unit_test_setup(networks_that_do_not_fit_are_refused, deadline),
+        cmocka_unit_test_setup(a_network_may_be_written_on_several_lines, deadline),
+        cmocka_unit_test_setup(a_network_without_parameters_is_refused, deadline),
+        cmocka_unit_test_setup(texts_of_layers_are_refused_when_they_are_set, deadline)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

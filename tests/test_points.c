@@ -2,7 +2,7 @@
  * stopped for a moment, and the run has to end as one that nobody has disturbed; where it comes by points then that only a next
  * life passes, that is killed there, too. Runs with checkpoints pause every few steps, and go on from what they have written.
  * The files that have points are compiled into this program once more. Under the name test_points_KofN it takes every Nth mode,
- * from the Kth on: `make check` runs all N of them side by side. */
+ * from the Kth on, and of each a share (share_of): `make check` runs all N of them side by side, `make check-long` the whole. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -69,6 +69,18 @@ static const struct mode MODES[] = {
      {{"mode", "sync"}, {"batch", "128"}, {"optimizer", "lamb"}},
      true,
      "builtin:sparse:examples=1500,features=5000,nonzeros=10"},
+    {"sync, softmax, chunks that wait for the next",
+     {{"mode", "sync"}, {"model", "softmax"}, {"batch", "256"}, {"chunks", "8"}},
+     true,
+     "builtin:dense:examples=1000"},
+    {"sync, network",
+     {{"mode", "sync"}, {"model", "net"}, {"net", "fc:16 batchnorm relu fc:10"}, {"batch", "256"}, {"chunks", "8"}},
+     true,
+     "builtin:dense:examples=1000"},
+    {"backup:2, network",
+     {{"mode", "backup:2"}, {"model", "net"}, {"net", "fc:16 batchnorm relu fc:10"}, {"batch", "256"}},
+     false,
+     "builtin:dense:examples=1000"},
     {"tolerance, Cholesky", {{"tolerance", "1e-9"}, {"C", "1"}}, true, SPARSE},
     {"tolerance, conjugate gradients", {{"tolerance", "1e-9"}, {"C", "1"}}, true, "builtin:sparse:examples=1500,features=1500"},
     {"tolerance, L1", {{"l1", "1e-3"}, {"tolerance", "1e-9"}}, true, "builtin:sparse:examples=1500,features=1500"},
@@ -330,6 +342,26 @@ static void know_usual(struct usual *usual, const struct mode *mode) {
     remove_all();
 }
 
+/* What happens at a point in a mode. The program as a whole does all of it everywhere. Its parts take turns, so that each point has
+ * each of them in some modes; with sanitizers, which see the same code in the same order, in fewer. Runs with checkpoints, which pass
+ * few points, have nothing left out but later passes. */
+struct share {
+    bool first, stop, middle, last;
+};
+
+static struct share share_of(const struct mode *mode, uint32_t point) {
+    const size_t turn = (point + (size_t)(mode - MODES)) % 6;
+    struct share share = {.first = true, .stop = turn % 3 == 0, .middle = true, .last = true};
+    if (g_n_parts > 1) {
+        share.first = !SANITIZED || turn % 3 == 1 || saves(mode);
+        share.stop = SANITIZED ? turn == 0 : turn % 3 == 0;
+        share.middle = !SANITIZED && turn % 3 == 1;
+        share.last = !SANITIZED && turn % 3 == 2;
+    }
+    share.stop &= !saves(mode);
+    return share;
+}
+
 /* First a run without deaths, which tells the points that it passes, and how often. */
 static uint32_t disturb_at_each_point_of(const struct mode *mode) {
     struct usual usual;
@@ -337,15 +369,14 @@ static uint32_t disturb_at_each_point_of(const struct mode *mode) {
     const uint32_t n = load_acquire(&g_plan->n_points);
     for (uint32_t i = 0; i < n; i++) {
         if (!concerns(mode, g_plan->point[i].name)) continue;
+        const struct share share = share_of(mode, i);
         const uint32_t rank = usual.passes[i][i % WORKERS] > 0 ? i % WORKERS : 0; /* some only the chief passes */
         const uint32_t next = (i + 1) % WORKERS;
         const uint64_t most = usual.passes[i][rank], last = usual.passes[i][0];
-        hit(&usual, SIGKILL, i, rank, 1);
-        const bool stops = !saves(mode) && (i + (size_t)(mode - MODES)) % 3 == 0; /* each in some of the modes */
-        if (stops) hit(&usual, SIGSTOP, i, usual.passes[i][next] > 0 ? next : rank, 1);
-        if (SANITIZED) continue; /* the same code, in the same order: once is enough for what sanitizers see */
-        if (most > 2) hit(&usual, SIGKILL, i, rank, most / 2 + 1);
-        if (rank != 0 || last > 1) hit(&usual, SIGKILL, i, 0, last);
+        if (share.first) hit(&usual, SIGKILL, i, rank, 1);
+        if (share.stop) hit(&usual, SIGSTOP, i, usual.passes[i][next] > 0 ? next : rank, 1);
+        if (share.middle && most > 2) hit(&usual, SIGKILL, i, rank, most / 2 + 1);
+        if (share.last && (rank != 0 || last > 1)) hit(&usual, SIGKILL, i, 0, last);
     }
     /* In `sync` the steps alone say where the first pause is, and that one finds its place free. */
     if (saves(mode) && mode->same_bits && usual.went_on == 0) fail_msg("%s: no run has paused", mode->name);

@@ -4,7 +4,8 @@
  * What is asked for is that each f32 is loaded and stored whole, once, and only where the program says so: no torn value, no
  * value read twice, no store that was not written. A volatile access gives just that, with one plain move on x86 and arm64,
  * as in the READ_ONCE and WRITE_ONCE of Linux. Relaxed atomics say the same in the words of C11, but gcc moves atomic floats
- * through integer registers; a build for ThreadSanitizer uses them, so that it knows which races are meant. */
+ * through integer registers; a build for ThreadSanitizer uses them, so that it knows which races are meant. Kernels move four
+ * floats in a row by one volatile vector (words_priv.h), each of them whole: docs/memory-model.md says on what that relies. */
 #pragma once
 
 #include <stdint.h>

@@ -73,6 +73,16 @@ def without_dependencies(words):
     return out
 
 
+ARCHIVE = {".libs/libcore.a", "./.libs/libcore.a"} # as make and libtool name it
+
+
+def is_link(line):
+    """By libtool, for a library and what is installed; by the compiler itself, for tests."""
+    if line.startswith("libtool: link: "):
+        return " -o " in line
+    return " -o " in line and " -c " not in line and "libtool" not in line and re.match(r"(ccache )?g?cc ", line) is not None
+
+
 class Base:
     """The build that mutants start from."""
 
@@ -125,12 +135,11 @@ class Base:
         """compile: object -> command without its output; links: program -> words; objects are paths below the tree."""
         self.compile, self.links, self.static = {}, {}, set()
         for line in self.log.read_text().splitlines():
-            libtool_link = line.startswith("libtool: link: ")
-            if libtool_link and " -o " in line:
+            if is_link(line):
                 words = words_of(line.removeprefix("libtool: link: "))
-                if "./.libs/libcore.a" in words:
+                if ARCHIVE & set(words):
                     self.static.add(words[words.index("-o") + 1])
-                    words = [str(self.tree / "libmut.so") if w == "./.libs/libcore.a" else w for w in words]
+                    words = [str(self.tree / "libmut.so") if w in ARCHIVE else w for w in words]
                 self.links[words[words.index("-o") + 1]] = words
             elif " -c " in line and (line.startswith("libtool: compile: ") or "--mode=compile" not in line and "-MT" in line):
                 words = without_dependencies(words_of(line.removeprefix("libtool: compile: ")))
