@@ -4,9 +4,13 @@
  *
  * The functions are the runtime's own, of namespaces __lsan and __sanitizer. Where it is a shared library (gcc) they cannot be
  * reached, and are left alone. Nor can, in any version, the lock of what was freed and is kept from reuse; a thread takes it for a
- * moment whenever it has freed thread_local_quarantine_size_kb. The default, 1 MiB, makes that rare: it must not be made small. */
+ * moment whenever it has freed thread_local_quarantine_size_kb. The default, 1 MiB, makes that rare: it must not be made small.
+ *
+ * Who has no other thread takes none of them. The depot's are a million, one in each word of 4 MiB: each fork would copy them all, and
+ * tests that fork for each of their cases would take ten times as long. */
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/single_threaded.h>
 
 #define RUNTIME __attribute__((weak)) extern
 
@@ -22,13 +26,18 @@ static bool is_there(void) {
            _ZN6__lsan15UnlockAllocatorEv && _ZN11__sanitizer17StackDepotLockAllEv && _ZN11__sanitizer19StackDepotUnlockAllEv;
 }
 
+static bool g_locked; /* of the thread that forks, and of its child */
+
 static void lock_all(void) {
+    g_locked = !__libc_single_threaded;
+    if (!g_locked) return;
     _ZN6__lsan18LockThreadRegistryEv();
     _ZN6__lsan13LockAllocatorEv();
     _ZN11__sanitizer17StackDepotLockAllEv();
 }
 
 static void unlock_all(void) {
+    if (!g_locked) return;
     _ZN11__sanitizer19StackDepotUnlockAllEv();
     _ZN6__lsan15UnlockAllocatorEv();
     _ZN6__lsan20UnlockThreadRegistryEv();
