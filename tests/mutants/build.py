@@ -73,7 +73,7 @@ def without_dependencies(words):
     return out
 
 
-ARCHIVE = {".libs/libcore.a", "./.libs/libcore.a"} # as make and libtool name it
+ARCHIVE = {".libs/libcore.a", "./.libs/libcore.a"}  # as make and libtool name it
 
 
 def is_link(line):
