@@ -186,7 +186,7 @@ SHMT_INLINE void shmt_hold_row(const struct shmt_span *span, struct shmt_row row
 SHMT_INLINE void shmt_hold_stretch(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad,
                                    const struct shmt_step *step, struct shmt_how how) {
     static const uint32_t id[4] = {0, 1, 2, 3};
-    const float factor = how.rule == SHMT_RULE_SGD ? step->u.rate : 1;
+    const float factor = shmt_how_rule(how) == SHMT_RULE_SGD ? step->u.rate : 1;
     struct shmt_holder holder;
     holder.n_held = holder.n_floats = 0;
     for (uint64_t i = 0, some; i < n; i += some) {

@@ -1,5 +1,6 @@
 /* The live kernels of adam, for kernels.c: a push changes its two averages, their corrections, and its weight. Not
  * atomically (shmt_rule_check). */
+#define SHMT_ONE_RULE SHMT_RULE_ADAM
 #include "update/kernels_priv.h"
 
 SHMT_LIVE_KERNELS(racy_adam, SHMT_WRITE_RACY, SHMT_RULE_ADAM, false)

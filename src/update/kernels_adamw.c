@@ -1,6 +1,6 @@
 /* The live kernels of adamw, for kernels.c: a push changes its two averages, their corrections, and its weight, which
- * weight decay shrinks first. Not
- * atomically (shmt_rule_check). */
+ * weight decay shrinks first. Not atomically (shmt_rule_check). */
+#define SHMT_ONE_RULE SHMT_RULE_ADAMW
 #include "update/kernels_priv.h"
 
 SHMT_LIVE_KERNELS(racy_adamw, SHMT_WRITE_RACY, SHMT_RULE_ADAMW, false)

@@ -1,5 +1,6 @@
 /* The live kernels of ftrl, for kernels.c: a push changes its z and n, and makes its weight of them. L1 and L2 are part of
  * that, so there is one set for both. Not atomically (shmt_rule_check). */
+#define SHMT_ONE_RULE SHMT_RULE_FTRL
 #include "update/kernels_priv.h"
 
 SHMT_LIVE_KERNELS(racy_ftrl, SHMT_WRITE_RACY, SHMT_RULE_FTRL, true)

@@ -1,4 +1,5 @@
 /* The live kernels of nesterov, for kernels.c: a push changes its velocity, then its weight. */
+#define SHMT_ONE_RULE SHMT_RULE_NESTEROV
 #include "update/kernels_priv.h"
 
 SHMT_RULE_KERNELS(nesterov, SHMT_RULE_NESTEROV)

@@ -77,7 +77,7 @@ SHMT_INLINE uint32_t shmt_push_planes(struct shmt_how how) { return shmt_how_liv
 SHMT_INLINE float shmt_dot_one(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t k, uint32_t planes,
                                uint32_t lines, struct shmt_how how) {
     shmt_look_ahead(span, x, k, planes, lines, how);
-    if (how.counted) return shmt_counted_dot(span, shmt_row_at(x, k, how.values), x->bias, how);
+    if (shmt_how_counts(how)) return shmt_counted_dot(span, shmt_row_at(x, k, how.values), x->bias, how);
     const float dot = shmt_row_dot(span->weight, shmt_row_at(x, k, how.values), how);
     return x->bias ? dot + shmt_weight(span->weight + span->rows - 1, how) : dot;
 }
@@ -91,9 +91,10 @@ SHMT_INLINE void shmt_dot_rows(const struct shmt_span *span, const struct shmtra
 /* A slope of 0, as the hinge has it beyond the margin, changes nothing where the rule has no motion of its own. */
 SHMT_INLINE bool shmt_is_idle(struct shmt_how how) {
     if (how.write == SHMT_WRITE_AGGREGATE) return true;
-    const bool sums = how.rule == SHMT_RULE_SGD || how.rule == SHMT_RULE_ADAGRAD; /* the others have averages, which forget */
+    const bool sums = shmt_how_rule(how) == SHMT_RULE_SGD ||
+                      shmt_how_rule(how) == SHMT_RULE_ADAGRAD; /* the others have averages, which forget */
     const bool moves = how.regularised || !sums;
-    return !moves && !how.counted; /* updates that are counted are counted all */
+    return !moves && !shmt_how_counts(how); /* updates that are counted are counted all */
 }
 
 /* Where nothing changes nothing is written, so that no line is taken away from other cores. */
@@ -111,27 +112,25 @@ SHMT_INLINE void shmt_push_example(const struct shmt_span *span, const struct sh
     if (x->bias) shmt_live_push_bias(span, &step, how);
 }
 
-SHMT_INLINE void shmt_push_rows(const struct shmt_span *span, const struct shmtrain_csr *x, const float *slope,
-                                const struct shmt_update *u, struct shmt_how how) {
-    const uint32_t lines = shmt_row_lines(x);
-    for (uint32_t k = 0; k < x->n; k++) {
-        shmt_look_ahead(span, x, k, shmt_push_planes(how), lines, how);
-        shmt_push_example(span, x, k, slope[k], u, how);
-    }
-    if (how.counted) shmt_show_rows(span, x);
-}
-
-SHMT_INLINE void shmt_each_group(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t group,
-                                 shmtrain_slope *slope, void *arg, const struct shmt_update *u, struct shmt_how how) {
-    float dot[SHMT_MAX_GROUP], slopes[SHMT_MAX_GROUP];
-    const uint32_t lines = shmt_row_lines(x);
+/* In groups: all dot products, then `slope` once, then all pushes; or with slopes that are there, pushes alone. One kernel does
+ * both, for there are hundreds of kernels. */
+SHMT_INLINE void shmt_push_groups(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t group,
+                                  shmtrain_slope *slope, void *arg, const float *slopes, const struct shmt_update *u,
+                                  struct shmt_how how) {
+    float dot[SHMT_MAX_GROUP], own[SHMT_MAX_GROUP];
+    const uint32_t lines = shmt_row_lines(x), planes = shmt_push_planes(how);
     for (uint32_t first = 0, n; first < x->n; first += n) {
         n = x->n - first < group ? x->n - first : group;
-        for (uint32_t k = 0; k < n; k++) dot[k] = shmt_dot_one(span, x, first + k, shmt_push_planes(how), lines, how);
-        slope(arg, first, n, dot, slopes);
-        for (uint32_t k = 0; k < n; k++) shmt_push_example(span, x, first + k, slopes[k], u, how);
+        if (slope) {
+            for (uint32_t k = 0; k < n; k++) dot[k] = shmt_dot_one(span, x, first + k, planes, lines, how);
+            slope(arg, first, n, dot, own);
+        }
+        for (uint32_t k = 0; k < n; k++) {
+            if (!slope) shmt_look_ahead(span, x, first + k, planes, lines, how);
+            shmt_push_example(span, x, first + k, slope ? own[k] : slopes[first + k], u, how);
+        }
     }
-    if (how.counted) shmt_show_rows(span, x);
+    if (shmt_how_counts(how)) shmt_show_rows(span, x);
 }
 
 /* What all live sets share (kernels.c). */
@@ -143,18 +142,23 @@ void shmt_live_dot_ones(const struct shmt_span *span, const struct shmtrain_csr 
 /* The sparse kernels of one set, compiled for what its `how` says. */
 #define SHMT_SPARSE_KERNELS(set, ...)                                                                                         \
     static const struct shmt_how set##_how = {__VA_ARGS__};                                                                   \
+    __attribute__((noinline)) static void set##_push(const struct shmt_span *span, const struct shmtrain_csr *x,              \
+                                                     uint32_t group, shmtrain_slope *slope, void *arg, const float *slopes,   \
+                                                     const struct shmt_update *u) {                                           \
+        shmt_push_groups(span, x, group, slope, arg, slopes, u, set##_how);                                                   \
+    }                                                                                                                         \
     static void set##_push_sparse(const struct shmt_span *span, const struct shmtrain_csr *x, const float *slope,             \
                                   const struct shmt_update *u) {                                                              \
-        shmt_push_rows(span, x, slope, u, set##_how);                                                                         \
+        set##_push(span, x, SHMT_MAX_GROUP, NULL, NULL, slope, u);                                                            \
     }                                                                                                                         \
     static void set##_each(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t group, shmtrain_slope *slope, \
                            void *arg, const struct shmt_update *u) {                                                          \
-        shmt_each_group(span, x, group, slope, arg, u, set##_how);                                                            \
+        set##_push(span, x, group, slope, arg, NULL, u);                                                                      \
     }
 
 /* The live sets for one write mode and rule: with values and all ones. */
 #define SHMT_LIVE_KERNELS(set, WRITE, RULE, REGULARISED) SHMT_LIVE_KERNELS_OF(set, WRITE, RULE, REGULARISED, false)
-#define SHMT_COUNTING_KERNELS(set, RULE, REGULARISED)    SHMT_LIVE_KERNELS_OF(set, SHMT_WRITE_RACY, RULE, REGULARISED, true)
+#define SHMT_COUNTING_KERNELS(set, RULE)                 SHMT_LIVE_KERNELS_OF(set, SHMT_WRITE_RACY, RULE, true, true)
 #define SHMT_LIVE_KERNELS_OF(set, WRITE, RULE, REGULARISED, COUNTED)                                                      \
     SHMT_SPARSE_KERNELS(set##_ones, .write = (WRITE), .rule = (RULE), .regularised = (REGULARISED), .counted = (COUNTED), \
                         .clips = (REGULARISED))                                                                           \

@@ -1,4 +1,5 @@
 /* The live kernels of rmsprop, for kernels.c: a push changes its mean square, then its weight. */
+#define SHMT_ONE_RULE SHMT_RULE_RMSPROP
 #include "update/kernels_priv.h"
 
 SHMT_RULE_KERNELS(rmsprop, SHMT_RULE_RMSPROP)

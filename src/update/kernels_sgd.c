@@ -1,15 +1,7 @@
 /* The live kernels of sgd, for kernels.c: a push of one parameter is one new weight. */
+#define SHMT_ONE_RULE SHMT_RULE_SGD
 #include "update/kernels_priv.h"
 
-SHMT_LIVE_KERNELS(racy_sgd, SHMT_WRITE_RACY, SHMT_RULE_SGD, false)
-SHMT_LIVE_KERNELS(racy_sgd_regularised, SHMT_WRITE_RACY, SHMT_RULE_SGD, true)
-SHMT_LIVE_KERNELS(atomic_sgd, SHMT_WRITE_ATOMIC, SHMT_RULE_SGD, false)
-SHMT_LIVE_KERNELS(atomic_sgd_regularised, SHMT_WRITE_ATOMIC, SHMT_RULE_SGD, true)
-SHMT_LIVE_KERNELS(locked_sgd, SHMT_WRITE_LOCKED, SHMT_RULE_SGD, false)
-SHMT_LIVE_KERNELS(locked_sgd_regularised, SHMT_WRITE_LOCKED, SHMT_RULE_SGD, true)
+SHMT_RULE_KERNELS(sgd, SHMT_RULE_SGD)
 
-const struct shmt_live_set SHMT_SGD_KERNELS[SHMT_LIVE_WRITES] = {
-    [SHMT_WRITE_RACY] = {{SHMT_LIVE_TABLE(racy_sgd), SHMT_LIVE_TABLE(racy_sgd_regularised)}},
-    [SHMT_WRITE_ATOMIC] = {{SHMT_LIVE_TABLE(atomic_sgd), SHMT_LIVE_TABLE(atomic_sgd_regularised)}},
-    [SHMT_WRITE_LOCKED] = {{SHMT_LIVE_TABLE(locked_sgd), SHMT_LIVE_TABLE(locked_sgd_regularised)}},
-};
+const struct shmt_live_set SHMT_SGD_KERNELS[SHMT_LIVE_WRITES] = SHMT_RULE_TABLE(sgd);

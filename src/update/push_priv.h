@@ -17,7 +17,7 @@
  * first is written. */
 SHMT_INLINE void shmt_push_cells(struct shmt_words at, const uint32_t *id, uint32_t n, shmt_lanes g, shmt_lanes share,
                                  const struct shmt_step *step, struct shmt_how how) {
-    if (how.counted) {
+    if (shmt_how_counts(how)) {
         shmt_push_counted(at, id, n, g, share, step, how);
         return;
     }
@@ -53,7 +53,7 @@ SHMT_INLINE void shmt_push_swapped(struct shmt_words at, uint32_t id, shmt_lanes
                                    const struct shmt_step *step, struct shmt_how how) {
     shmt_lanes word, w;
     g = shmt_clipped(g, step, how);
-    switch (how.rule) {
+    switch (shmt_how_rule(how)) {
         case SHMT_RULE_MOMENTUM:
             SHMT_SWAP(at.state + id, velocity, shmt_momentum(velocity, g, step), word);
             SHMT_SWAP(at.weight + id, before, shmt_stepped(before, step->u.rate * word, share, step, how), w);
@@ -124,7 +124,7 @@ SHMT_INLINE void shmt_push_one(const struct shmt_span *span, struct shmt_words a
 SHMT_INLINE void shmt_push_all(const struct shmt_span *span, struct shmt_row row, const struct shmt_step *step, bool share,
                                struct shmt_how how) {
     const struct shmt_words at = shmt_words_at(span, 0, how);
-    if (how.counted && span->race) {
+    if (shmt_how_counts(how) && span->race) {
         shmt_hold_row(span, row, step, share, how);
         return;
     }
@@ -139,7 +139,7 @@ SHMT_INLINE void shmt_push_all(const struct shmt_span *span, struct shmt_row row
 
 SHMT_INLINE void shmt_live_push(const struct shmt_span *span, struct shmt_row row, const struct shmt_step *step,
                                 struct shmt_how how) {
-    if (how.regularised && how.rule != SHMT_RULE_FTRL && span->l2_share)
+    if (how.regularised && shmt_how_rule(how) != SHMT_RULE_FTRL && span->l2_share)
         shmt_push_all(span, row, step, true, how);
     else
         shmt_push_all(span, row, step, false, how);
@@ -211,9 +211,9 @@ SHMT_INLINE void shmt_bias_add(const struct shmt_span *span, float slope) {
 SHMT_INLINE void shmt_push_stretch(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad,
                                    const struct shmt_step *step, struct shmt_how how) {
     static const uint32_t COUNTED[4] = {0, 1, 2, 3};
-    const uint32_t *const id = how.counted ? COUNTED : NULL;
-    const float factor = how.rule == SHMT_RULE_SGD ? step->u.rate : 1;
-    if (how.counted && span->race) {
+    const uint32_t *const id = shmt_how_counts(how) ? COUNTED : NULL;
+    const float factor = shmt_how_rule(how) == SHMT_RULE_SGD ? step->u.rate : 1;
+    if (shmt_how_counts(how) && span->race) {
         shmt_hold_stretch(span, at, n, grad, step, how);
         return;
     }
@@ -252,9 +252,9 @@ SHMT_INLINE void shmt_push_locked(const struct shmt_span *span, uint64_t at, uin
 SHMT_INLINE void shmt_push_floats(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad,
                                   const struct shmt_update *u, struct shmt_how how) {
     const struct shmt_step step = shmt_step_of(0, u, how);
-    const float factor = how.rule == SHMT_RULE_SGD ? u->rate : 1;
+    const float factor = shmt_how_rule(how) == SHMT_RULE_SGD ? u->rate : 1;
     if (how.write == SHMT_WRITE_RACY) shmt_push_stretch(span, at, n, grad, &step, how);
-    if (how.counted) shmt_show_floats(span, at, n);
+    if (shmt_how_counts(how)) shmt_show_floats(span, at, n);
     if (how.write == SHMT_WRITE_LOCKED) shmt_push_locked(span, at, n, grad, &step, how);
     if (how.write == SHMT_WRITE_ATOMIC)
         for (uint64_t i = 0; i < n; i++)

@@ -13,7 +13,12 @@
 #include "update/kernels.h"
 #include "update/live.h"
 
-#define SHMT_INLINE static inline __attribute__((always_inline))
+/* Without optimisation each copy would keep every question and all that hangs on it: a minute of the compiler for a file. */
+#ifdef __OPTIMIZE__
+#    define SHMT_INLINE static inline __attribute__((always_inline))
+#else
+#    define SHMT_INLINE static inline
+#endif
 
 /* What a kernel is compiled for. */
 struct shmt_how {
@@ -27,6 +32,27 @@ struct shmt_how {
 };
 
 SHMT_INLINE bool shmt_how_live(struct shmt_how how) { return how.write != SHMT_WRITE_AGGREGATE; }
+
+/* A file that has the kernels of one rule names it before it includes this (SHMT_ONE_RULE), and only one file has kernels that
+ * count (SHMT_COUNTS). So most of what such a file has no use for is gone before it is inlined, a hundred times; compilers would
+ * find the same a hundred times later, and take three times as long. */
+SHMT_INLINE enum shmt_rule_kind shmt_how_rule(struct shmt_how how) {
+#ifdef SHMT_ONE_RULE
+    (void)how;
+    return SHMT_ONE_RULE;
+#else
+    return how.rule;
+#endif
+}
+
+SHMT_INLINE bool shmt_how_counts(struct shmt_how how) {
+#ifdef SHMT_COUNTS
+    return how.counted;
+#else
+    (void)how;
+    return false;
+#endif
+}
 
 typedef float shmt_four __attribute__((vector_size(16)));
 

@@ -28,10 +28,10 @@ struct shmt_step {
 };
 
 SHMT_INLINE struct shmt_step shmt_step_of(float slope, const struct shmt_update *u, struct shmt_how how) {
-    const bool rated = shmt_how_live(how) && how.rule == SHMT_RULE_SGD;
-    const bool gathers = how.rule == SHMT_RULE_MOMENTUM || how.rule == SHMT_RULE_NESTEROV;
+    const bool rated = shmt_how_live(how) && shmt_how_rule(how) == SHMT_RULE_SGD;
+    const bool gathers = shmt_how_rule(how) == SHMT_RULE_MOMENTUM || shmt_how_rule(how) == SHMT_RULE_NESTEROV;
     const float summed = gathers ? u->rate / (1 - u->momentum) : u->rate;
-    const float most = how.rule == SHMT_RULE_SGD ? u->rate * u->clip : u->clip;
+    const float most = shmt_how_rule(how) == SHMT_RULE_SGD ? u->rate * u->clip : u->clip;
     return (struct shmt_step){.slope = rated ? u->rate * slope : slope,
                               .shrink = how.regularised ? summed * u->l1 : 0,
                               .decay = how.regularised ? summed * u->l2 : 0,
@@ -53,7 +53,7 @@ struct shmt_cells {
 
 /* State words of a rule in the live modes: what shmt_rule_planes says, for the compiler. */
 SHMT_INLINE uint32_t shmt_how_planes(struct shmt_how how) {
-    switch (how.rule) {
+    switch (shmt_how_rule(how)) {
         case SHMT_RULE_SGD:
             return 0;
         case SHMT_RULE_ADAM:
@@ -170,7 +170,7 @@ SHMT_INLINE struct shmt_cells shmt_adam_corrections(struct shmt_cells c, const s
 
 /* adamw, lamb: what is taken of a weight by itself, whatever its gradients are. Never more than all of it. */
 SHMT_INLINE shmt_lanes shmt_decayed(shmt_lanes w, shmt_lanes share, const struct shmt_step *s, struct shmt_how how) {
-    if ((how.rule != SHMT_RULE_ADAMW && how.rule != SHMT_RULE_LAMB) || !how.regularised) return w;
+    if ((shmt_how_rule(how) != SHMT_RULE_ADAMW && shmt_how_rule(how) != SHMT_RULE_LAMB) || !how.regularised) return w;
     const shmt_lanes d = s->u.rate * s->u.weight_decay * share;
     const shmt_masks all = (shmt_masks)(d > 1);
     return w - (shmt_lanes)(((shmt_masks)shmt_all(1) & all) | ((shmt_masks)d & ~all)) * w;
@@ -201,7 +201,7 @@ SHMT_INLINE struct shmt_cells shmt_ftrl(struct shmt_cells c, shmt_lanes g, const
 SHMT_INLINE struct shmt_cells shmt_rule_step(struct shmt_cells c, shmt_lanes g, shmt_lanes share, const struct shmt_step *s,
                                              struct shmt_how how) {
     g = shmt_clipped(g, s, how);
-    switch (how.rule) {
+    switch (shmt_how_rule(how)) {
         case SHMT_RULE_MOMENTUM:
             c.word0 = shmt_momentum(c.word0, g, s);
             c.w = shmt_stepped(c.w, s->u.rate * c.word0, share, s, how);

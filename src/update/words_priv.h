@@ -18,8 +18,8 @@ SHMT_INLINE struct shmt_words shmt_words_at(const struct shmt_span *span, uint64
     return (struct shmt_words){.weight = span->sink + at,
                                .state = keeps ? span->state + at : NULL,
                                .plane = span->plane,
-                               .counted = how.counted ? span->counted + at : NULL,
-                               .race = how.counted ? span->race : NULL};
+                               .counted = shmt_how_counts(how) ? span->counted + at : NULL,
+                               .race = shmt_how_counts(how) ? span->race : NULL};
 }
 
 /* Those of a dense stretch, which lie in a row. Each element of a vector is loaded and stored whole, as it is by itself, and once, as
