@@ -13,6 +13,12 @@
 
 #define SEED 20240817u
 
+/* How many damages are tried where `make check` tries n: SHMTRAIN_DAMAGES times as many (tests/check_long). */
+static int damages(int n) {
+    const char *factor = getenv("SHMTRAIN_DAMAGES");
+    return n * (factor ? atoi(factor) : 1);
+}
+
 /* ---- tests ---- */
 
 static void a_copy_is_as_good_as_the_store_itself(void **state) {
@@ -125,7 +131,7 @@ static void a_spoilt_manifest_is_refused_or_harmless(void **state) {
         int fd[N_FILES];
         if (!make_copy(run)) continue;
         put(fd);
-        for (int i = 0; i < (SANITIZED ? 300 : 700); i++) {
+        for (int i = 0; i < damages(SANITIZED ? 80 : 150); i++) {
             struct shmt_manifest m = manifest;
             const bool seal = i % 8 != 0;
             for (uint64_t k = 1 + draw(&n, 2); k > 0; k--) i % 2 ? spoil_word(&m, &n) : spoil_named_word(&m, &n);
@@ -137,7 +143,7 @@ static void a_spoilt_manifest_is_refused_or_harmless(void **state) {
         take_away(fd);
     }
     print_message("  %llu taken, %llu refused\n", (unsigned long long)taken, (unsigned long long)refused_times);
-    assert_true(refused_times > 500);
+    assert_true(refused_times > 0 && taken > 0);
 }
 
 /* True: an observer takes it. */
@@ -183,7 +189,7 @@ static void a_spoilt_fit_is_refused_or_harmless(void **state) {
     m = manifest;
     set_spec(&m, "guest_seats", 1);
     assert_false(observe_with(fd[STORE], m));
-    for (int i = 0; i < (SANITIZED ? 300 : 700); i++) {
+    for (int i = 0; i < damages(SANITIZED ? 80 : 150); i++) {
         m = manifest;
         const size_t from = offsetof(struct shmt_manifest, fit_tolerance),
                      words = (offsetof(struct shmt_manifest, load_seconds) - from) / 4;
@@ -202,7 +208,7 @@ static void spoilt_bytes_of_the_store_do_no_harm(void **state) {
     int fd[N_FILES];
     (void)state;
     assert_true(make_copy(0));
-    for (int i = 0; i < 150; i++) {
+    for (int i = 0; i < damages(60); i++) {
         put(fd);
         const uint64_t most = i % 3 == 0 ? 64 : i % 3 == 1 ? 3 * 4096 : length[STORE];
         for (uint64_t k = 1 + draw(&n, 64); k > 0; k--) {
@@ -235,7 +241,7 @@ static void spoilt_data_is_refused_or_harmless(void **state) {
     for (int run = 0; run < N_RUNS; run++) {
         int fd[N_FILES];
         if (!make_copy(run)) continue;
-        for (int i = 0; i < (SANITIZED ? 30 : 60); i++) {
+        for (int i = 0; i < damages(SANITIZED ? 12 : 20); i++) {
             put(fd);
             const int file = fd[VALID] >= 0 && i % 2 ? VALID : DATA;
             for (uint64_t k = 1 + draw(&n, 4); k > 0; k--) {

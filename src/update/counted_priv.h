@@ -122,7 +122,9 @@ SHMT_INLINE void shmt_push_counted(struct shmt_words at, const uint32_t *id, uin
     shmt_counted_lanes_put(at, id, n, c.w, count);
 }
 
-/* ---- racy, and the race is widened (race.h) ---- */
+/* ---- racy, and the race is widened (race.h) ----
+ *
+ * Who waits needs no kernel of its own: what rows and stretches do is compiled once, and asks its `how` as it goes. */
 
 /* Up to four parameters between loading and storing. */
 struct shmt_held {
@@ -162,8 +164,8 @@ SHMT_INLINE void shmt_held_write(struct shmt_holder *holder, struct shmt_race *r
 }
 
 /* A row, as shmt_push_all pushes it: by fours, and its last ones one by one. */
-SHMT_INLINE void shmt_hold_row(const struct shmt_span *span, struct shmt_row row, const struct shmt_step *step, bool share,
-                               struct shmt_how how) {
+SHMT_ONCE void shmt_hold_row(const struct shmt_span *span, struct shmt_row row, const struct shmt_step *step, bool share,
+                             struct shmt_how how) {
     const struct shmt_words at = shmt_words_at(span, 0, how);
     struct shmt_holder holder;
     holder.n_held = holder.n_floats = 0;
@@ -183,8 +185,8 @@ SHMT_INLINE void shmt_hold_row(const struct shmt_span *span, struct shmt_row row
 }
 
 /* Floats at .. at + n - 1, as shmt_push_stretch pushes them. */
-SHMT_INLINE void shmt_hold_stretch(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad,
-                                   const struct shmt_step *step, struct shmt_how how) {
+SHMT_ONCE void shmt_hold_stretch(const struct shmt_span *span, uint64_t at, uint64_t n, const float *grad,
+                                 const struct shmt_step *step, struct shmt_how how) {
     static const uint32_t id[4] = {0, 1, 2, 3};
     const float factor = shmt_how_rule(how) == SHMT_RULE_SGD ? step->u.rate : 1;
     struct shmt_holder holder;

@@ -19,6 +19,7 @@
 #else
 #    define SHMT_INLINE static inline
 #endif
+#define SHMT_ONCE __attribute__((noinline, unused)) static /* in the file, however many kernels it has */
 
 /* What a kernel is compiled for. */
 struct shmt_how {
