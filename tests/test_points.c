@@ -353,7 +353,7 @@ static struct share share_of(const struct mode *mode, uint32_t point) {
     const size_t turn = (point + (size_t)(mode - MODES)) % 6;
     struct share share = {.first = true, .stop = turn % 3 == 0, .middle = true, .last = true};
     if (g_n_parts > 1) {
-        share.first = !SANITIZED || turn % 3 == 1 || saves(mode);
+        share.first = !SANITIZED || turn == 1 || saves(mode);
         share.stop = SANITIZED ? turn == 0 : turn % 3 == 0;
         share.middle = !SANITIZED && turn % 3 == 1;
         share.last = !SANITIZED && turn % 3 == 2;
