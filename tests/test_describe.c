@@ -34,6 +34,7 @@ static struct shmtrain_store *digits_store(void) {
 
 static void check_rows(const struct shmtrain_model_layer *layer, uint32_t n) {
     static const struct shmtrain_model_layer WANTED[] = {
+        {.text = "input, shift:1, normalised", .channels = 1, .height = 28, .width = 28},
         {.text = "conv:4:5",
          .channels = 4,
          .height = 24,
@@ -72,8 +73,8 @@ static void check_lines(const char *text) {
 
 static void check_json(char *line) {
     json_t *all = json_loads(line, 0, NULL), *layers = json_object_get(all, "layers");
-    json_t *conv = json_array_get(layers, 0), *fc = json_array_get(layers, 4);
-    assert_int_equal(json_array_size(layers), 8);
+    json_t *conv = json_array_get(layers, 1), *fc = json_array_get(layers, 5);
+    assert_int_equal(json_array_size(layers), 9);
     assert_string_equal(json_string_value(json_object_get(conv, "text")), "conv:4:5");
     assert_int_equal(json_integer_value(json_array_get(json_object_get(conv, "shape"), 1)), 24);
     assert_int_equal(json_array_size(json_object_get(fc, "shape")), 1);
@@ -240,7 +241,7 @@ static void a_file_with_a_layer_that_is_not_known_is_inspected_without_layers(vo
     WELL(store, shmtrain_store_train(store, "builtin:dense:examples=50,features=4,classes=2"));
     WELL(store, shmtrain_store_save(store, "same"));
     WELL(store, shmtrain_store_inspect(store, "same", &info));
-    assert_int_equal(info.n_layers, 2);
+    assert_int_equal(info.n_layers, 3);
     WELL(other, shmtrain_store_listen(other, &LISTENS));
     WELL(other, shmtrain_store_inspect(other, "same", &info));
     assert_int_equal(info.n_layers, 0);

@@ -25,11 +25,14 @@ static void texts_are_read_in_any_order(void **state) {
                 {"shift:2 flip crop:4", {2, 4, true}},
                 {" crop:1024   shift:1 ", {1, 1024, false}},
                 {"flip", {0, 0, true}}};
-    char why[200];
+    char why[200], text[64];
     (void)state;
     for (size_t i = 0; i < sizeof GOOD / sizeof *GOOD; i++) {
-        struct shmt_augment got;
+        struct shmt_augment got, again;
         assert_int_equal(shmt_augment_read(GOOD[i].text, &got, why, sizeof why), 0);
+        shmt_augment_write(&got, text, sizeof text);
+        assert_int_equal(shmt_augment_read(text, &again, why, sizeof why), 0);
+        assert_true(again.shift == got.shift && again.crop == got.crop && again.flips == got.flips);
         assert_int_equal(got.shift, GOOD[i].want.shift);
         assert_int_equal(got.crop, GOOD[i].want.crop);
         assert_int_equal(got.flips, GOOD[i].want.flips);

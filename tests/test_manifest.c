@@ -131,7 +131,7 @@ static void a_spoilt_manifest_is_refused_or_harmless(void **state) {
         int fd[N_FILES];
         if (!make_copy(run)) continue;
         put(fd);
-        for (int i = 0; i < damages(SANITIZED ? 80 : 150); i++) {
+        for (int i = 0; i < damages(SANITIZED ? 50 : 150); i++) {
             struct shmt_manifest m = manifest;
             const bool seal = i % 8 != 0;
             for (uint64_t k = 1 + draw(&n, 2); k > 0; k--) i % 2 ? spoil_word(&m, &n) : spoil_named_word(&m, &n);
@@ -189,7 +189,7 @@ static void a_spoilt_fit_is_refused_or_harmless(void **state) {
     m = manifest;
     set_spec(&m, "guest_seats", 1);
     assert_false(observe_with(fd[STORE], m));
-    for (int i = 0; i < damages(SANITIZED ? 80 : 150); i++) {
+    for (int i = 0; i < damages(SANITIZED ? 50 : 150); i++) {
         m = manifest;
         const size_t from = offsetof(struct shmt_manifest, fit_tolerance),
                      words = (offsetof(struct shmt_manifest, load_seconds) - from) / 4;
@@ -241,7 +241,7 @@ static void spoilt_data_is_refused_or_harmless(void **state) {
     for (int run = 0; run < N_RUNS; run++) {
         int fd[N_FILES];
         if (!make_copy(run)) continue;
-        for (int i = 0; i < damages(SANITIZED ? 12 : 20); i++) {
+        for (int i = 0; i < damages(SANITIZED ? 6 : 20); i++) {
             put(fd);
             const int file = fd[VALID] >= 0 && i % 2 ? VALID : DATA;
             for (uint64_t k = 1 + draw(&n, 4); k > 0; k--) {

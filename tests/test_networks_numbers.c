@@ -154,7 +154,7 @@ static void a_saved_network_predicts_numbers(void **state) {
     WELL(other, shmtrain_store_inspect(other, "model", &info));
     assert_string_equal(info.task, "regression");
     assert_int_equal(info.n_classes, 0);
-    assert_int_equal(info.n_layers, 4);
+    assert_int_equal(info.n_layers, 5);
     WELL(other, shmtrain_store_load(other, "model"));
     check_evaluation(other, loss);
     assert_int_equal(shmtrain_store_outputs(other), 1);

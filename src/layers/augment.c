@@ -85,6 +85,15 @@ int shmt_augment_read(const char *text, struct shmt_augment *out, char *why_out,
     return rc;
 }
 
+void shmt_augment_write(const struct shmt_augment *wanted, char *out, uint64_t bytes) {
+    char shift[24] = "", crop[24] = "";
+    if (wanted->shift > 0) snprintf(shift, sizeof shift, "shift:%u ", wanted->shift);
+    if (wanted->crop > 0) snprintf(crop, sizeof crop, "crop:%u ", wanted->crop);
+    snprintf(out, bytes, "%s%s%s", shift, crop, wanted->flips ? "flip " : "");
+    const size_t letters = strlen(out);
+    if (letters > 0 && out[letters - 1] == ' ') out[letters - 1] = 0;
+}
+
 /* ---- what suits an image ---- */
 
 static int check_pixels(const char *name, uint32_t pixels, const struct shmtrain_extent *of, char *why_out, uint64_t bytes) {

@@ -32,6 +32,9 @@ int shmt_augment_read(const char *text, struct shmt_augment *out, char *why_out,
 /* Whether images of this shape can be changed so: 0; or -1, with what is wrong in why_out (bytes). */
 int shmt_augment_check(const struct shmt_augment *wanted, const struct shmtrain_extent *of, char *why_out, uint64_t bytes);
 
+/* As it is read, "" where nothing is wanted. */
+void shmt_augment_write(const struct shmt_augment *wanted, char *out, uint64_t bytes);
+
 bool shmt_augment_is_wanted(const struct shmt_augment *wanted);
 
 struct shmt_move shmt_augment_draw(const struct shmt_augment *wanted, uint64_t seed, uint64_t epoch, uint64_t example);

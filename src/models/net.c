@@ -142,13 +142,22 @@ void shmt_net_close(void *state) {
     free(net);
 }
 
-int shmt_net_describe(const struct shmtrain_data *data, const struct shmtrain_settings *with, const void *state, uint32_t i,
-                      struct shmtrain_model_layer *out) {
-    const struct net *net = state;
+/* ---- for people ---- */
+
+/* What comes in, and what is done to it before the first layer: "input, shift:1, normalised". */
+static void describe_input(const struct net *net, struct shmtrain_model_layer *out) {
+    const struct shmtrain_extent *in = &net->chain.in;
+    char augment[sizeof out->text - sizeof "input, , normalised"];
+    shmt_augment_write(&net->augment, augment, sizeof augment);
+    snprintf(out->text, sizeof out->text, "input%s%s%s", augment[0] ? ", " : "", augment,
+             net->normalises ? ", normalised" : "");
+    out->channels = in->channels;
+    out->height = in->height;
+    out->width = in->width;
+}
+
+static void describe_layer(const struct net *net, uint32_t i, struct shmtrain_model_layer *out) {
     struct shmt_chain_row row;
-    (void)data;
-    (void)with;
-    if (i >= net->chain.n_layers) return 0;
     shmt_chain_row(&net->chain, net->text, i, &row);
     snprintf(out->text, sizeof out->text, "%.*s", (int)sizeof out->text - 1, row.text);
     out->channels = row.out.channels;
@@ -157,6 +166,18 @@ int shmt_net_describe(const struct shmtrain_data *data, const struct shmtrain_se
     out->parameters = row.parameters;
     out->multiplications = row.multiplications;
     out->bytes = row.bytes;
+}
+
+int shmt_net_describe(const struct shmtrain_data *data, const struct shmtrain_settings *with, const void *state, uint32_t i,
+                      struct shmtrain_model_layer *out) {
+    const struct net *net = state;
+    (void)data;
+    (void)with;
+    if (i > net->chain.n_layers) return 0;
+    if (i == 0)
+        describe_input(net, out);
+    else
+        describe_layer(net, i - 1, out);
     return 1;
 }
 
