@@ -1,6 +1,7 @@
 /* shmtrain compare that does not come to its end: an error at a later run, a signal; what is told of what was done before, and the
  * exit status. */
 #include "run_program.h"
+#include "sanitized.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -32,7 +33,8 @@ static struct program *lose_data(struct program *p, const char *after) {
 static void an_error_at_a_later_trial_has_its_sentence_and_its_status(void **state) {
     (void)state;
     write_data();
-    struct program *p = START("compare", "-w", "1", "-e", "3000", "--progress", "plain", "--modes", "sync,local:2", "gone.svm");
+    struct program *p = START("compare", "-w", "1", "-e", SANITIZED ? "600" : "3000", "--progress", "plain", "--modes",
+                              "sync,local:2", "gone.svm");
     lose_data(p, "1 of 2, sync: ");
     program_assert_status(p, 1);
     assert_says(p->text[ERR], "shmtrain: cannot open gone.svm: No such file or directory\n");

@@ -79,7 +79,7 @@ struct shmtrain_model_layer {
     uint64_t reserved_too[4];         /* 0 */
 };
 
-#define SHMTRAIN_MODEL_LAYERS  100
+#define SHMTRAIN_MODEL_LAYERS  96
 #define SHMTRAIN_MODEL_TABLES  64
 #define SHMTRAIN_MODEL_OPTIONS 8
 #define SHMTRAIN_MODEL_GROUP   64 /* the largest batch that `score` is given */

@@ -173,11 +173,12 @@ int shmt_net_describe(const struct shmtrain_data *data, const struct shmtrain_se
     const struct net *net = state;
     (void)data;
     (void)with;
-    if (i > net->chain.n_layers) return 0;
-    if (i == 0)
+    const uint32_t first = net->chain.n_layers < SHMTRAIN_MODEL_LAYERS; /* else there is no room for the input's line */
+    if (i >= first + net->chain.n_layers) return 0;
+    if (i < first)
         describe_input(net, out);
     else
-        describe_layer(net, i - 1, out);
+        describe_layer(net, i - first, out);
     return 1;
 }
 
