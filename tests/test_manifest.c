@@ -13,10 +13,12 @@
 
 #define SEED 20240817u
 
-/* How many damages are tried where `make check` tries n: SHMTRAIN_DAMAGES times as many (tests/check_long). */
+/* Where `make check` tries n damages, tests/check_long tries SHMTRAIN_DAMAGES times as many. */
 static int damages(int n) {
-    const char *factor = getenv("SHMTRAIN_DAMAGES");
-    return n * (factor ? atoi(factor) : 1);
+    const char *text = getenv("SHMTRAIN_DAMAGES");
+    const int times = text ? atoi(text) : 1;
+    assert_in_range(times, 1, 1000);
+    return n * times;
 }
 
 /* ---- tests ---- */
@@ -143,7 +145,7 @@ static void a_spoilt_manifest_is_refused_or_harmless(void **state) {
         take_away(fd);
     }
     print_message("  %llu taken, %llu refused\n", (unsigned long long)taken, (unsigned long long)refused_times);
-    assert_true(refused_times > 0 && taken > 0);
+    assert_true(refused_times > (taken + refused_times) / 4);
 }
 
 /* True: an observer takes it. */

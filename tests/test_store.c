@@ -97,7 +97,7 @@ static void run_all(const struct shmt_kernels *kernels, const struct variant *v,
 
 static const struct shmt_kernels *kernels_for(const struct shmt_path *path, const struct variant *v) {
     const bool restrained = v->l1 || v->l2 || v->decay || v->clip;
-    if (v->write == SHMT_WRITE_RACY && v->counted) return shmt_kernels_that_count(v->rule, v->values);
+    if (v->write == SHMT_WRITE_RACY && v->counted) return shmt_kernels_that_count(v->rule, v->values, restrained);
     return path->find(v->write, v->rule, v->values, restrained);
 }
 
@@ -196,7 +196,7 @@ static void rules_that_cannot_bear_a_write_mode_have_no_kernels_for_it(void **st
         assert_null(shmt_kernels_find(SHMT_WRITE_ATOMIC, SHMT_RULE_ADAMW, i & 1, i & 2));
         assert_null(shmt_kernels_find(SHMT_WRITE_ATOMIC, SHMT_RULE_FTRL, i & 1, i & 2));
         assert_null(shmt_kernels_find(SHMT_WRITE_RACY, SHMT_RULE_LAMB, i & 1, i & 2));
-        assert_null(shmt_kernels_that_count(SHMT_RULE_LAMB, i & 1));
+        assert_null(shmt_kernels_that_count(SHMT_RULE_LAMB, i & 1, i & 2));
         for (uint32_t write = 0; write < 4; write++)
             for (uint32_t rule = 0; rule < SHMT_N_RULES; rule++)
                 if (is_legal(write, rule)) assert_non_null(shmt_kernels_find(write, rule, i & 1, i & 2));

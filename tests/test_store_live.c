@@ -181,7 +181,7 @@ static void *push_counted(void *arg) {
     struct table *t = (struct table *)(void *)w->span.sink; /* the weights come first */
     struct shmt_span span = w->span;
     span.counted = t->counted;
-    const struct shmt_kernels *kernels = shmt_kernels_that_count(w->rule, true);
+    const struct shmt_kernels *kernels = shmt_kernels_that_count(w->rule, true, false);
     const float grad[8] = {0};
     for (int round = 0; round < 20; round++) {
         kernels->each(&span, w->x, 4, ones_by_turns, NULL, w->u);

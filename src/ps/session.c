@@ -20,7 +20,7 @@
 static const struct shmt_kernels *find_kernels(const struct shmt_spec *spec, const struct shmt_rule *rule, bool values) {
     const struct shmt_path *path = shmt_path_of(spec->cpu);
     if (shmt_policy_has_rounds(&spec->policy)) return path->of_rounds(values);
-    if (spec->count_lost) return shmt_kernels_that_count(rule->kind, values);
+    if (spec->count_lost) return shmt_kernels_that_count(rule->kind, values, shmt_rule_restrains(rule));
     return path->find(spec->policy.write, rule->kind, values, shmt_rule_restrains(rule));
 }
 

@@ -56,7 +56,7 @@ const struct shmt_kernels *shmt_kernels_find(enum shmt_write write, enum shmt_ru
 
 /* `racy` where each float counts its updates, in the word that it is stored in (counted_priv.h): the same sums. The span has
  * `counted`, and perhaps `race`. */
-const struct shmt_kernels *shmt_kernels_that_count(enum shmt_rule_kind rule, bool values);
+const struct shmt_kernels *shmt_kernels_that_count(enum shmt_rule_kind rule, bool values, bool regularised);
 
 /* `aggregate` where others update the weights while one computes: the same sums, of weights that are read as in live modes. */
 const struct shmt_kernels *shmt_kernels_of_rounds(bool values);

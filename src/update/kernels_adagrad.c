@@ -2,6 +2,6 @@
 #define SHMT_ONE_RULE SHMT_RULE_ADAGRAD
 #include "update/kernels_priv.h"
 
-SHMT_RULE_KERNELS(adagrad, SHMT_RULE_ADAGRAD)
+SHMT_RULE_KERNELS(adagrad)
 
 const struct shmt_live_set SHMT_ADAGRAD_KERNELS[SHMT_LIVE_WRITES] = SHMT_RULE_TABLE(adagrad);

@@ -3,10 +3,10 @@
 #define SHMT_ONE_RULE SHMT_RULE_ADAMW
 #include "update/kernels_priv.h"
 
-SHMT_LIVE_KERNELS(racy_adamw, SHMT_WRITE_RACY, SHMT_RULE_ADAMW, false)
-SHMT_LIVE_KERNELS(racy_adamw_regularised, SHMT_WRITE_RACY, SHMT_RULE_ADAMW, true)
-SHMT_LIVE_KERNELS(locked_adamw, SHMT_WRITE_LOCKED, SHMT_RULE_ADAMW, false)
-SHMT_LIVE_KERNELS(locked_adamw_regularised, SHMT_WRITE_LOCKED, SHMT_RULE_ADAMW, true)
+SHMT_LIVE_KERNELS(racy_adamw, SHMT_WRITE_RACY, false)
+SHMT_LIVE_KERNELS(racy_adamw_regularised, SHMT_WRITE_RACY, true)
+SHMT_LIVE_KERNELS(locked_adamw, SHMT_WRITE_LOCKED, false)
+SHMT_LIVE_KERNELS(locked_adamw_regularised, SHMT_WRITE_LOCKED, true)
 
 const struct shmt_live_set SHMT_ADAMW_KERNELS[SHMT_LIVE_WRITES] = {
     [SHMT_WRITE_RACY] = {{SHMT_LIVE_TABLE(racy_adamw), SHMT_LIVE_TABLE(racy_adamw_regularised)}},

@@ -3,8 +3,8 @@
 #define SHMT_ONE_RULE SHMT_RULE_FTRL
 #include "update/kernels_priv.h"
 
-SHMT_LIVE_KERNELS(racy_ftrl, SHMT_WRITE_RACY, SHMT_RULE_FTRL, true)
-SHMT_LIVE_KERNELS(locked_ftrl, SHMT_WRITE_LOCKED, SHMT_RULE_FTRL, true)
+SHMT_LIVE_KERNELS(racy_ftrl, SHMT_WRITE_RACY, true)
+SHMT_LIVE_KERNELS(locked_ftrl, SHMT_WRITE_LOCKED, true)
 
 const struct shmt_live_set SHMT_FTRL_KERNELS[SHMT_LIVE_WRITES] = {
     [SHMT_WRITE_RACY] = {{SHMT_LIVE_TABLE(racy_ftrl), SHMT_LIVE_TABLE(racy_ftrl)}},

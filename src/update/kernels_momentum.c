@@ -2,6 +2,6 @@
 #define SHMT_ONE_RULE SHMT_RULE_MOMENTUM
 #include "update/kernels_priv.h"
 
-SHMT_RULE_KERNELS(momentum, SHMT_RULE_MOMENTUM)
+SHMT_RULE_KERNELS(momentum)
 
 const struct shmt_live_set SHMT_MOMENTUM_KERNELS[SHMT_LIVE_WRITES] = SHMT_RULE_TABLE(momentum);

@@ -2,6 +2,6 @@
 #define SHMT_ONE_RULE SHMT_RULE_NESTEROV
 #include "update/kernels_priv.h"
 
-SHMT_RULE_KERNELS(nesterov, SHMT_RULE_NESTEROV)
+SHMT_RULE_KERNELS(nesterov)
 
 const struct shmt_live_set SHMT_NESTEROV_KERNELS[SHMT_LIVE_WRITES] = SHMT_RULE_TABLE(nesterov);

@@ -91,8 +91,8 @@ SHMT_INLINE void shmt_dot_rows(const struct shmt_span *span, const struct shmtra
 /* A slope of 0, as the hinge has it beyond the margin, changes nothing where the rule has no motion of its own. */
 SHMT_INLINE bool shmt_is_idle(struct shmt_how how) {
     if (how.write == SHMT_WRITE_AGGREGATE) return true;
-    const bool sums = shmt_how_rule(how) == SHMT_RULE_SGD ||
-                      shmt_how_rule(how) == SHMT_RULE_ADAGRAD; /* the others have averages, which forget */
+    /* the other rules have averages, which forget */
+    const bool sums = shmt_how_rule(how) == SHMT_RULE_SGD || shmt_how_rule(how) == SHMT_RULE_ADAGRAD;
     const bool moves = how.regularised || !sums;
     return !moves && !shmt_how_counts(how); /* updates that are counted are counted all */
 }
@@ -112,8 +112,8 @@ SHMT_INLINE void shmt_push_example(const struct shmt_span *span, const struct sh
     if (x->bias) shmt_live_push_bias(span, &step, how);
 }
 
-/* In groups: all dot products, then `slope` once, then all pushes; or with slopes that are there, pushes alone. One kernel does
- * both, for there are hundreds of kernels. */
+/* In groups: all dot products, then `slope` once, then all pushes; or (slope NULL) pushes alone, with slopes[k] of example
+ * k. One function for both, because it is compiled for each of some hundred sets. */
 SHMT_INLINE void shmt_push_groups(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t group,
                                   shmtrain_slope *slope, void *arg, const float *slopes, const struct shmt_update *u,
                                   struct shmt_how how) {
@@ -156,9 +156,9 @@ void shmt_live_dot_ones(const struct shmt_span *span, const struct shmtrain_csr 
         set##_push(span, x, group, slope, arg, NULL, u);                                                                      \
     }
 
-/* The live sets for one write mode and rule: with values and all ones. */
-#define SHMT_LIVE_KERNELS(set, WRITE, RULE, REGULARISED) SHMT_LIVE_KERNELS_OF(set, WRITE, RULE, REGULARISED, false)
-#define SHMT_COUNTING_KERNELS(set, RULE)                 SHMT_LIVE_KERNELS_OF(set, SHMT_WRITE_RACY, RULE, true, true)
+/* The live sets for one write mode and SHMT_ONE_RULE, or another rule: with values and all ones. */
+#define SHMT_LIVE_KERNELS(set, WRITE, REGULARISED)    SHMT_LIVE_KERNELS_OF(set, WRITE, SHMT_ONE_RULE, REGULARISED, false)
+#define SHMT_COUNTING_KERNELS(set, RULE, REGULARISED) SHMT_LIVE_KERNELS_OF(set, SHMT_WRITE_RACY, RULE, REGULARISED, true)
 #define SHMT_LIVE_KERNELS_OF(set, WRITE, RULE, REGULARISED, COUNTED)                                                      \
     SHMT_SPARSE_KERNELS(set##_ones, .write = (WRITE), .rule = (RULE), .regularised = (REGULARISED), .counted = (COUNTED), \
                         .clips = (REGULARISED))                                                                           \
@@ -170,13 +170,13 @@ void shmt_live_dot_ones(const struct shmt_span *span, const struct shmtrain_csr 
     }
 
 /* All of a rule that bears every live write mode. */
-#define SHMT_RULE_KERNELS(name, RULE)                                             \
-    SHMT_LIVE_KERNELS(racy_##name, SHMT_WRITE_RACY, RULE, false)                  \
-    SHMT_LIVE_KERNELS(racy_##name##_regularised, SHMT_WRITE_RACY, RULE, true)     \
-    SHMT_LIVE_KERNELS(atomic_##name, SHMT_WRITE_ATOMIC, RULE, false)              \
-    SHMT_LIVE_KERNELS(atomic_##name##_regularised, SHMT_WRITE_ATOMIC, RULE, true) \
-    SHMT_LIVE_KERNELS(locked_##name, SHMT_WRITE_LOCKED, RULE, false)              \
-    SHMT_LIVE_KERNELS(locked_##name##_regularised, SHMT_WRITE_LOCKED, RULE, true)
+#define SHMT_RULE_KERNELS(name)                                             \
+    SHMT_LIVE_KERNELS(racy_##name, SHMT_WRITE_RACY, false)                  \
+    SHMT_LIVE_KERNELS(racy_##name##_regularised, SHMT_WRITE_RACY, true)     \
+    SHMT_LIVE_KERNELS(atomic_##name, SHMT_WRITE_ATOMIC, false)              \
+    SHMT_LIVE_KERNELS(atomic_##name##_regularised, SHMT_WRITE_ATOMIC, true) \
+    SHMT_LIVE_KERNELS(locked_##name, SHMT_WRITE_LOCKED, false)              \
+    SHMT_LIVE_KERNELS(locked_##name##_regularised, SHMT_WRITE_LOCKED, true)
 
 /* [values] */
 #define SHMT_LIVE_TABLE(set)                                                                                           \

@@ -13,7 +13,7 @@
 #include "update/kernels.h"
 #include "update/live.h"
 
-/* Without optimisation each copy would keep every question and all that hangs on it: a minute of the compiler for a file. */
+/* Where nothing is optimised, copies would keep what their `how` rules out, and one file would take a minute to compile. */
 #ifdef __OPTIMIZE__
 #    define SHMT_INLINE static inline __attribute__((always_inline))
 #else
@@ -34,9 +34,9 @@ struct shmt_how {
 
 SHMT_INLINE bool shmt_how_live(struct shmt_how how) { return how.write != SHMT_WRITE_AGGREGATE; }
 
-/* A file that has the kernels of one rule names it before it includes this (SHMT_ONE_RULE), and only one file has kernels that
- * count (SHMT_COUNTS). So most of what such a file has no use for is gone before it is inlined, a hundred times; compilers would
- * find the same a hundred times later, and take three times as long. */
+/* The rule, and whether updates are counted. A file with kernels of one rule defines SHMT_ONE_RULE before it includes this, and
+ * only the file with kernels that count defines SHMT_COUNTS: then the compiler drops what they rule out before it inlines these
+ * functions into a hundred kernels, not after, which takes a third of the time. */
 SHMT_INLINE enum shmt_rule_kind shmt_how_rule(struct shmt_how how) {
 #ifdef SHMT_ONE_RULE
     (void)how;
