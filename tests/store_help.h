@@ -100,3 +100,16 @@ static inline bool is_legal(enum shmt_write write, enum shmt_rule_kind rule) {
     const struct shmt_rule r = {.kind = rule, .momentum = 0.5f, .beta2 = 0.5f, .epsilon = 1, .beta = 1, .rho = 0.5f};
     return shmt_rule_check(&r, write, NULL) == 0;
 }
+
+/* A rule with constants at which every term counts. */
+static inline struct shmt_rule rule_of(enum shmt_rule_kind kind, float l1, float l2) {
+    return (struct shmt_rule){.kind = kind,
+                              .l1 = l1,
+                              .l2 = l2,
+                              .momentum = 0.9f,
+                              .beta2 = 0.99f,
+                              .epsilon = 1e-3f,
+                              .beta = 0.5f,
+                              .rho = 0.95f,
+                              .weight_decay = kind == SHMT_RULE_ADAMW || kind == SHMT_RULE_LAMB ? l2 : 0};
+}
