@@ -16,6 +16,7 @@
 #define EXAMPLES 640
 #define BATCH    64
 #define FOREVER  "1000000"
+#define NOTES    512 /* the first so many are kept */
 
 static char NAME[64];
 
@@ -30,8 +31,9 @@ struct tally {
     _Atomic pid_t child;               /* that maker or guest has forked, without exec: it has what its parent has open */
     char said[512];                    /* by the maker, or by a guest that was refused or failed; at its end */
     uint64_t xxh64;
-    uint32_t n_epochs, n_notes;
-    char note[256];
+    uint32_t n_epochs;
+    _Atomic uint32_t n_notes; /* of the maker; each is counted when it is whole */
+    char note[NOTES][320];
 };
 static struct tally *tally;
 static bool kills_stalled;       /* what stands still, soon: makers that are started from now on */
@@ -112,8 +114,17 @@ static inline void leave_a_child(int signal) {
 
 static inline void keep_note(void *arg, const char *line) {
     (void)arg;
-    snprintf(tally->note, sizeof tally->note, "%s", line);
-    tally->n_notes++;
+    const uint32_t n = tally->n_notes;
+    if (n == NOTES) return;
+    snprintf(tally->note[n], sizeof tally->note[n], "%s", line);
+    tally->n_notes = n + 1;
+}
+
+/* Whether a line has both. On a slow machine others come behind it, of workers that only seem to stand still. */
+static inline bool is_noted(const char *who, const char *what) {
+    for (uint32_t i = 0; i < tally->n_notes; i++)
+        if (strstr(tally->note[i], who) && strstr(tally->note[i], what)) return true;
+    return false;
 }
 
 struct how {
@@ -128,7 +139,7 @@ static inline struct shmtrain_store *make_store(const struct how *how) {
     WELL(store, shmtrain_store_set(store, "guests", how->guests));
     WELL(store, shmtrain_store_set(store, "name", NAME));
     if (validates_on) WELL(store, shmtrain_store_set(store, "valid", validates_on));
-    if (kills_stalled) WELL(store, shmtrain_store_set(store, "stall-timeout", "300ms"));
+    if (kills_stalled) WELL(store, shmtrain_store_set(store, "stall-timeout", "1s"));
     if (kills_stalled) WELL(store, shmtrain_store_set(store, "on-stall", "kill"));
     if (how->data && strstr(how->data, "dense")) WELL(store, shmtrain_store_set(store, "model", "softmax"));
     return store;

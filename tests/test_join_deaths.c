@@ -21,13 +21,12 @@ static void in_live_modes_a_killed_guests_seat_is_reclaimed_and_the_run_goes_on(
         const pid_t guest = start_guest("processes", "2");
         wait_for_work_of(2);
         wait_for_work_of(3);
-        snprintf(first, sizeof first, "worker 2 (process %d, joined by name) died", tally->pid[2]);
-        snprintf(second, sizeof second, "worker 3 (process %d, joined by name) died", tally->pid[3]);
+        snprintf(first, sizeof first, "worker 2 (process %d, joined by name)", tally->pid[2]);
+        snprintf(second, sizeof second, "worker 3 (process %d, joined by name)", tally->pid[3]);
         assert_int_equal(kill(guest, SIGKILL), 0);
         wait_for(guest);
         wait_for_work_of(0);
-        while (tally->n_notes < 2 * (uint32_t)(i + 1)) nap(1000);
-        if (!strstr(tally->note, first) && !strstr(tally->note, second)) fail_msg("%s", tally->note);
+        while (!is_noted(first, " died") || !is_noted(second, " died")) nap(1000);
     }
     wait_for_work_of(0);
     wait_for_work_of(1);
@@ -169,7 +168,7 @@ static void a_dead_guest_is_dead_though_a_child_has_its_locks(void **state) {
     const pid_t guest = start_guest("processes", "1");
     wait_for_work_of(2);
     kill_parent_of_a_child(guest);
-    while (!strstr(tally->note, "joined by name) died")) nap(1000);
+    while (!is_noted("joined by name)", " died")) nap(1000);
     wait_for_work_of(0);
     const pid_t next = start_guest("processes", "2"); /* waits for a place that is the dead one's until its child has ended */
     nap(300000);
@@ -225,8 +224,7 @@ static void an_application_that_has_joined_with_threads_is_not_killed_for_one_th
     wait_for_work_of(1);
     tally->stuck_rank = 2;
     snprintf(who, sizeof who, "worker 1 (process %d, joined by name) has made no progress", guest);
-    while (!strstr(tally->note, who)) nap(1000);
-    assert_non_null(strstr(tally->note, "use a longer --stall-timeout"));
+    while (!is_noted(who, "use a longer --stall-timeout")) nap(1000);
     nap(500000); /* a signal would have come */
     tally->stuck_rank = 0;
     wait_for_work_of(1);
@@ -235,15 +233,15 @@ static void an_application_that_has_joined_with_threads_is_not_killed_for_one_th
 }
 
 static void a_process_of_it_is_and_all_lines_about_it_have_its_number(void **state) {
-    char note[96];
+    char who[96];
     (void)state;
     kills_stalled = true;
     const pid_t maker = start_maker(&(struct how){"async", "processes", "1", "1", FOREVER, NULL, 500});
     const pid_t guest = start_guest("processes", "1");
     wait_for_work_of(1);
-    snprintf(note, sizeof note, "worker 1 (process %d, joined by name) died or gave up", tally->pid[1]);
+    snprintf(who, sizeof who, "worker 1 (process %d, joined by name)", tally->pid[1]);
     tally->stuck_rank = 2;
-    while (!strstr(tally->note, note)) nap(1000);
+    while (!is_noted(who, "died or gave up")) nap(1000);
     tally->stuck_rank = 0;
     wait_for_work_of(0);
     assert_int_equal(wait_for(guest), SHMTRAIN_E_DIED);
