@@ -140,20 +140,21 @@ void shmt_live_dot_values(const struct shmt_span *span, const struct shmtrain_cs
 void shmt_live_dot_ones(const struct shmt_span *span, const struct shmtrain_csr *x, float *dot_out);
 
 /* The sparse kernels of one set, compiled for what its `how` says. */
-#define SHMT_SPARSE_KERNELS(set, ...)                                                                                         \
-    static const struct shmt_how set##_how = {__VA_ARGS__};                                                                   \
-    __attribute__((noinline)) static void set##_push(const struct shmt_span *span, const struct shmtrain_csr *x,              \
-                                                     uint32_t group, shmtrain_slope *slope, void *arg, const float *slopes,   \
-                                                     const struct shmt_update *u) {                                           \
-        shmt_push_groups(span, x, group, slope, arg, slopes, u, set##_how);                                                   \
-    }                                                                                                                         \
-    static void set##_push_sparse(const struct shmt_span *span, const struct shmtrain_csr *x, const float *slope,             \
-                                  const struct shmt_update *u) {                                                              \
-        set##_push(span, x, SHMT_MAX_GROUP, NULL, NULL, slope, u);                                                            \
-    }                                                                                                                         \
-    static void set##_each(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t group, shmtrain_slope *slope, \
-                           void *arg, const struct shmt_update *u) {                                                          \
-        set##_push(span, x, group, slope, arg, NULL, u);                                                                      \
+#define SHMT_SPARSE_KERNELS(set, ...)                                                                                       \
+    static const struct shmt_how set##_how = {__VA_ARGS__};                                                                 \
+    __attribute__((noinline)) static void set##_push(const struct shmt_span *span, const struct shmtrain_csr *x,            \
+                                                     uint32_t group, shmtrain_slope *slope, void *arg, const float *slopes, \
+                                                     const struct shmt_update *u) {                                         \
+        shmt_push_groups(span, x, group, slope, arg, slopes, u, set##_how);                                                 \
+    }                                                                                                                       \
+    __attribute__((nonnull(3))) static void set##_push_sparse(const struct shmt_span *span, const struct shmtrain_csr *x,   \
+                                                              const float *slope, const struct shmt_update *u) {            \
+        set##_push(span, x, SHMT_MAX_GROUP, NULL, NULL, slope, u);                                                          \
+    }                                                                                                                       \
+    __attribute__((nonnull(4))) static void set##_each(const struct shmt_span *span, const struct shmtrain_csr *x,          \
+                                                       uint32_t group, shmtrain_slope *slope, void *arg,                    \
+                                                       const struct shmt_update *u) {                                       \
+        set##_push(span, x, group, slope, arg, NULL, u);                                                                    \
     }
 
 /* The live sets for one write mode and SHMT_ONE_RULE, or another rule: with values and all ones. */
