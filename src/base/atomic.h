@@ -18,7 +18,18 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "shared
 
 #define store_relaxed(word, value) atomic_store_explicit((word), (value), memory_order_relaxed)
 #define store_release(word, value) atomic_store_explicit((word), (value), memory_order_release)
-#define store_seq_cst(word, value) atomic_store_explicit((word), (value), memory_order_seq_cst)
+
+/* No later seq_cst load comes before it. QEMU lets one do so when it emulates arm64 (7.2 translates STLR and LDAR without a fence between
+ * them), as no arm64 processor may: what runs there is compiled with SHMT_FENCED_STORES. */
+#ifdef SHMT_FENCED_STORES
+#    define store_seq_cst(word, value)                                    \
+        do {                                                              \
+            atomic_store_explicit((word), (value), memory_order_seq_cst); \
+            atomic_thread_fence(memory_order_seq_cst);                    \
+        } while (0)
+#else
+#    define store_seq_cst(word, value) atomic_store_explicit((word), (value), memory_order_seq_cst)
+#endif
 
 /* For a word with one writer: the writer's own increment, without a locked instruction. */
 #define bump_relaxed(word, by) store_relaxed((word), load_relaxed(word) + (by))
