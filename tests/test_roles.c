@@ -127,6 +127,40 @@ static void a_statistic_takes_plain_steps_with_every_rule(void **state) {
         }
 }
 
+/* All show the same: then a statistic comes near it, and no copies take it beyond, whatever is done with what is trained. */
+static void copies_average_a_statistic_however_they_are_merged(void **state) {
+    static const struct {
+        const char *mode, *write, *merge, *optimizer, *threads; /* 2: two share a copy */
+        float least;
+    } RUNS[] = {{"local:4", "racy", "sum", "sgd", "1", 2.8f},   {"local:4", "racy", "mean", "momentum", "1", 2.8f},
+                {"local:4", "racy", "sum", "ftrl", "1", 2.8f},  {"local:4", "racy", "elastic", "sgd", "1", 1},
+                {"node:4", "racy", "sum", "sgd", "1", 2.8f},    {"node:4", "racy", "mean", "sgd", "1", 2.8f},
+                {"node:4", "racy", "elastic", "sgd", "1", 1},   {"node:4", "racy", "sum", "sgd", "2", 2.8f},
+                {"node:4", "atomic", "sum", "sgd", "2", 2.8f},  {"node:4", "locked", "sum", "ftrl", "2", 2.8f},
+                {"node:4", "locked", "mean", "sgd", "2", 2.8f}, {"local:4", "atomic", "sum", "sgd", "2", 2.8f}};
+    (void)state;
+    FILE *f = fopen("same.svm", "w");
+    assert_non_null(f);
+    for (int i = 0; i < 512; i++) fputs("3 1:1\n", f);
+    assert_int_equal(fclose(f), 0);
+    for (size_t i = 0; i < sizeof RUNS / sizeof *RUNS; i++) {
+        struct shmtrain_store *store = store_of(RUNS[i].threads[0] == '1' ? "4" : "2", RUNS[i].mode, RUNS[i].optimizer, "1");
+        const char *const set[][2] = {{"write", RUNS[i].write},
+                                      {"merge", RUNS[i].merge},
+                                      {"replicas", "worker"},
+                                      {"threads", RUNS[i].threads},
+                                      {"item", "1"},
+                                      {"epochs", "4"},
+                                      {"l2", "0"}};
+        for (size_t k = 0; k < sizeof set / sizeof *set; k++) WELL(store, shmtrain_store_set(store, set[k][0], set[k][1]));
+        WELL(store, shmtrain_store_train(store, "same.svm"));
+        const float mean = value_of(store, MEAN);
+        if (!(mean >= RUNS[i].least && mean <= 3.2f))
+            fail_msg("run %zu, %s, merge %s: %g", i, RUNS[i].mode, RUNS[i].merge, (double)mean);
+        shmtrain_store_destroy(store);
+    }
+}
+
 static void read_fixed(const char *workers, const char *mode, const char *seed, float *out) {
     struct shmtrain_store *store = store_of(workers, mode, "sgd", seed);
     WELL(store, shmtrain_store_train(store, "train.svm"));
@@ -250,6 +284,7 @@ static void a_model_has_up_to_64_tables(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test_setup(each_table_is_changed_by_its_role_and_factors, deadline),
                                        cmocka_unit_test_setup(a_statistic_takes_plain_steps_with_every_rule, deadline),
+                                       cmocka_unit_test_setup(copies_average_a_statistic_however_they_are_merged, deadline),
                                        cmocka_unit_test_setup(random_numbers_follow_from_the_seed_alone, deadline),
                                        cmocka_unit_test_setup(what_a_role_does_not_bear_is_refused, deadline),
                                        cmocka_unit_test_setup(shapes_that_cannot_be_are_refused, deadline),

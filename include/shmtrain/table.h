@@ -11,7 +11,8 @@ enum shmtrain_role {
 
     /* A running mean of what examples show. Its "gradient" is the sum over an item's examples of (value - what they show): divided by
      * their number and taken off `rate` times, it moves the value by this share towards them. In `aggregate` that is of all examples
-     * of an update, and done once; copies of the parameters have it averaged. It has neither L1, L2 nor a schedule. */
+     * of an update, and done once. Copies of the parameters have it averaged, or (merged elastically) drawn together. It has neither
+     * L1, L2 nor a schedule. */
     SHMTRAIN_STATISTIC,
 
     SHMTRAIN_FROZEN /* nobody changes it: a push to it is an error */

@@ -189,7 +189,9 @@ static void forward(const struct shmtrain_layer *layer, const struct shmtrain_la
     else
         for (uint32_t c = 0; c < w.channels; c++) {
             w.mean[c] = pass->table[MEAN][c];
-            w.inverse[c] = (float)(1 / sqrt((double)pass->table[VARIANCE][c] + (double)epsilon));
+            const double shown = (double)pass->table[VARIANCE][c],
+                         variance = shown < 0 ? 0 : shown; /* races may take it below; NaN stays */
+            w.inverse[c] = (float)(1 / sqrt(variance + (double)epsilon));
         }
     run(&w, normalise_block);
 }

@@ -66,14 +66,14 @@ static struct part part_of(const struct shmt_spec *spec, const struct shmt_flat 
         .from = shmt_max_u64(from, ruled ? start : cut), .to = shmt_min_u64(to, ruled ? cut : end), .table = t, .ruled = ruled};
 }
 
-/* The first table that ends behind `at`; blocks are many, and tables few. */
-static uint32_t table_at(const struct shmt_spec *spec, const struct shmt_flat *flat, uint64_t at) {
+uint32_t shmt_flat_table(const struct shmt_spec *spec, const struct shmt_flat *flat, uint64_t at) {
     uint32_t t = 0;
     while (t + 1 < spec->n_tables && flat->start[t + 1] <= at) t++;
     return t;
 }
 
-/* The parts that lie within from .. to, one after the other: the first is number 2 * table_at(from). False: there is no further one. */
+/* The parts that lie within from .. to, one after the other; the first is number 2 * shmt_flat_table(from). False: there is no
+ * further one. */
 static bool next_part(const struct shmt_spec *spec, const struct shmt_flat *flat, uint64_t from, uint64_t to, uint32_t *number,
                       struct part *out) {
     for (; *number < 2 * spec->n_tables && flat->start[*number / 2] < to; ++*number) {
@@ -88,7 +88,7 @@ static bool next_part(const struct shmt_spec *spec, const struct shmt_flat *flat
 void shmt_flat_apply(const struct shmt_spec *spec, const struct shmt_flat *flat, float *weight, float *state, const float *grad,
                      uint64_t from, uint64_t to, const struct shmt_update *u) {
     const struct shmt_path *path = shmt_path_of(spec->cpu);
-    uint32_t number = 2 * table_at(spec, flat, from);
+    uint32_t number = 2 * shmt_flat_table(spec, flat, from);
     struct part part;
     while (next_part(spec, flat, from, to, &number, &part)) {
         const uint32_t role = spec->tuning[part.table].role;
@@ -105,7 +105,7 @@ void shmt_flat_squares(const struct shmt_spec *spec, const struct shmt_flat *fla
                        double *steps_out) {
     const uint64_t each = SHMT_LINE / sizeof(float);
     const struct shmt_path *path = shmt_path_of(spec->cpu);
-    uint32_t number = 2 * table_at(spec, flat, from);
+    uint32_t number = 2 * shmt_flat_table(spec, flat, from);
     struct part part;
     memset(weights_out, 0, (to - from) / each * sizeof *weights_out);
     memset(steps_out, 0, (to - from) / each * sizeof *steps_out);
@@ -120,7 +120,7 @@ void shmt_flat_squares(const struct shmt_spec *spec, const struct shmt_flat *fla
 
 void shmt_flat_follow(const struct shmt_spec *spec, const struct shmt_flat *flat, float *weight, const float *state,
                       uint64_t plane, uint64_t from, uint64_t to, const struct shmt_update *u) {
-    uint32_t number = 2 * table_at(spec, flat, from);
+    uint32_t number = 2 * shmt_flat_table(spec, flat, from);
     struct part part;
     while (next_part(spec, flat, from, to, &number, &part)) {
         const struct shmt_update update = shmt_spec_tune(spec, part.table, part.ruled, u);

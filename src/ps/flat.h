@@ -11,6 +11,9 @@ struct shmt_flat {
 };
 void shmt_flat_plan(const struct shmt_spec *spec, struct shmt_flat *out);
 
+/* The table that `at` is in, or in whose padding. */
+uint32_t shmt_flat_table(const struct shmt_spec *spec, const struct shmt_flat *flat, uint64_t at);
+
 /* Terms that each chunk of a batch may keep in a list (update/terms.h); 0: none are kept. It decides the order in which gradients
  * are summed, so it follows from batch, chunks and tables alone. Lists pay where parameters of sparse pushes (width 1) are many, and
  * examples of a chunk few: a buffer's lines that many examples touch are shared by them. */

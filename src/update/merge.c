@@ -57,6 +57,11 @@ struct shmt_merging shmt_merging_of(enum shmt_merge merge, enum shmt_rule_kind r
     return how;
 }
 
+struct shmt_merging shmt_merging_statistic(enum shmt_merge merge, uint32_t n_replicas) {
+    if (merge == SHMT_MERGE_ELASTIC) return shmt_merging_of(merge, SHMT_RULE_SGD, 0, n_replicas);
+    return (struct shmt_merging){.kind = SHMT_MERGING_AVERAGE, .share = 1.0f / (float)n_replicas};
+}
+
 int shmt_merge_check(const struct shmt_rule *rule, const struct shmt_policy *policy, struct shmt_error *e) {
     if (!shmt_policy_has_replicas(policy) || policy->merge != SHMT_MERGE_ELASTIC || rule->kind != SHMT_RULE_FTRL) return 0;
     return shmt_refuse(e,

@@ -40,6 +40,10 @@
  *     rmsprop, adadelta: mean squares       average     average     own          average
  *     ftrl: z, n                            mean        sum         (refused)    the same share of both
  *     ftrl: weights                         what z and n say        (refused)    what z and n say
+ *     running statistics (whatever rule)    average     average     elastic      (none: of models with one table)
+ *
+ * Running statistics (role SHMTRAIN_STATISTIC) have no state. They are never added up: each copy moves a statistic towards the same
+ * thing, and the sum of these moves would swing to and fro ever further.
  *
  * average: as mean together; alone m' = m + (r - m) / R where r has changed. A mean always, because the sum of averages that
  * decay grows with R, and never below 0 where no r is: a second moment must not be. own: each replica keeps its state; the
@@ -72,6 +76,9 @@ struct shmt_merging {
 /* Of word 0 (weights) or 1 + plane (state), with n_replicas that take part. Damped: sums, of which shmt_merge_damped takes a
  * share. */
 struct shmt_merging shmt_merging_of(enum shmt_merge merge, enum shmt_rule_kind rule, uint32_t word, uint32_t n_replicas);
+
+/* Of a running statistic. */
+struct shmt_merging shmt_merging_statistic(enum shmt_merge merge, uint32_t n_replicas);
 
 /* Refuses a way to merge that the rule cannot bear. Errors: _USAGE. */
 int shmt_merge_check(const struct shmt_rule *rule, const struct shmt_policy *policy, struct shmt_error *e);

@@ -17,6 +17,7 @@
 #    define shmt_rule_squares      SHMT_IN_PATH(shmt_rule_squares, SHMT_PATH)
 #    define shmt_terms_sum         SHMT_IN_PATH(shmt_terms_sum, SHMT_PATH)
 #    define shmt_merging_of        SHMT_IN_PATH(shmt_merging_of, SHMT_PATH)
+#    define shmt_merging_statistic SHMT_IN_PATH(shmt_merging_statistic, SHMT_PATH)
 #    define shmt_merge_check       SHMT_IN_PATH(shmt_merge_check, SHMT_PATH)
 #    define shmt_merge_all         SHMT_IN_PATH(shmt_merge_all, SHMT_PATH)
 #    define shmt_merge_one         SHMT_IN_PATH(shmt_merge_one, SHMT_PATH)

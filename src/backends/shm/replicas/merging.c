@@ -86,13 +86,30 @@ static const struct shmt_redo *redo_of(struct shmt_shm_merging *m, uint32_t word
     return &m->redo;
 }
 
+/* How each word of table t is merged. */
+static const struct shmt_merging *how_of(const struct shmt_shm_seat *p, uint32_t t) {
+    const struct shmt_shm_merging *m = p->merging;
+    return p->store->spec.tuning[t].role == SHMTRAIN_STATISTIC ? m->how_statistic : m->how_trained;
+}
+
+/* The same of the floats at .. *end_out - 1, of which the last is below `to`. */
+static const struct shmt_merging *how_at(const struct shmt_shm_seat *p, uint64_t at, uint64_t to, uint64_t *end_out) {
+    const struct shmt_spec *spec = &p->store->spec;
+    const struct shmt_flat *flat = &p->store->layout.flat;
+    *end_out = to;
+    if (!p->merging->has_statistics) return p->merging->how_trained;
+    /* Replicas hold all of the flat array then: they hold a part of a single table only (ps/spec.c). */
+    const uint32_t t = shmt_flat_table(spec, flat, at);
+    if (t + 1 < spec->n_tables) *end_out = shmt_min_u64(to, flat->start[t + 1]);
+    return how_of(p, t);
+}
+
 /* ---- together ---- */
 
 /* One word of all copies; true when it has changed somewhere. */
-static bool merge_word(struct shmt_shm_seat *p, uint32_t word, uint64_t at, uint64_t n, bool last) {
+static bool merge_word(struct shmt_shm_seat *p, struct shmt_merging how, uint32_t word, uint64_t at, uint64_t n, bool last) {
     const struct shmt_store *store = p->store;
     struct shmt_shm_merging *m = p->merging;
-    const struct shmt_merging how = m->how[word];
     float *const master = master_at(store, word, at);
     bool changed = false;
     for (uint32_t i = 0; i < m->n_present; i++) m->copy[i] = shmt_shm_replica(store, m->present[i], word) + at;
@@ -107,18 +124,18 @@ static bool merge_word(struct shmt_shm_seat *p, uint32_t word, uint64_t at, uint
     return changed;
 }
 
-static void merge_all_words(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bool last) {
+static void merge_all_words(struct shmt_shm_seat *p, const struct shmt_merging *how, uint64_t at, uint64_t n, bool last) {
     const struct shmt_store *store = p->store;
     const struct shmt_shm_merging *m = p->merging;
     bool changed = m->unsure;
-    for (uint32_t word = store->layout.planes; word > 0; word--) changed |= merge_word(p, word, at, n, last);
-    changed |= merge_word(p, 0, at, n, last);
-    if (m->how[0].kind == SHMT_MERGING_FOLLOWS) {
+    for (uint32_t word = store->layout.planes; word > 0; word--) changed |= merge_word(p, how[word], word, at, n, last);
+    changed |= merge_word(p, how[0], 0, at, n, last);
+    if (how[0].kind == SHMT_MERGING_FOLLOWS) {
         changed |= last; /* racy pushes may have left weights that do not fit */
         if (changed) master_follows(p, at, n);
     }
     if (!changed || store->spec.policy.merge == SHMT_MERGE_ELASTIC) return;
-    if (shmt_policy_merges_together(&store->spec.policy) && m->how[0].kind != SHMT_MERGING_FOLLOWS) return; /* all are equal */
+    if (shmt_policy_merges_together(&store->spec.policy) && how[0].kind != SHMT_MERGING_FOLLOWS) return; /* all are equal */
     for (uint32_t i = 0; i < m->n_present; i++) shmt_shm_replica_begin(store, m->present[i], at, at + n);
 }
 
@@ -135,10 +152,11 @@ void shmt_shm_merge_together(struct shmt_shm_seat *p, bool last) {
     uint64_t from, to;
     const struct shmt_cover *cover = &p->store->layout.cover;
     slice_of(p, &from, &to);
-    for (uint64_t at = from, n; at < to; at += n) {
-        n = shmt_min_u64(SHMT_MERGE_FLOATS, shmt_cover_run(cover, at, to));
+    for (uint64_t at = from, end; at < to; at = end) {
+        const uint64_t most = at + shmt_min_u64(SHMT_MERGE_FLOATS, shmt_cover_run(cover, at, to));
+        const struct shmt_merging *how = how_at(p, at, most, &end);
         SHMT_POINT("merge:before");
-        merge_all_words(p, at, n, last);
+        merge_all_words(p, how, at, end - at, last);
         SHMT_POINT("merge:after");
     }
 }
@@ -155,7 +173,7 @@ static bool merge_damped(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bool 
     return shmt_path_of(spec->cpu)->merge_damped((enum shmt_rule_kind)spec->rule.kind, &m->damping, beside, words, at, n);
 }
 
-static bool merge_words(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bool shared) {
+static bool merge_words(struct shmt_shm_seat *p, const struct shmt_merging *how, uint64_t at, uint64_t n, bool shared) {
     const struct shmt_store *store = p->store;
     struct shmt_shm_merging *m = p->merging;
     const bool atomic = store->spec.policy.write == SHMT_WRITE_ATOMIC;
@@ -165,29 +183,35 @@ static bool merge_words(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bool s
         float *const master = master_at(store, word, at), *const mine = shmt_shm_replica(store, m->mine, word) + at;
         float *const base = base_at(store, m->mine, word, at);
         const struct shmt_redo *const redo = redo_of(m, word, at, m->mine);
-        changed |= shared ? shmt_merge_shared(m->how[word], atomic, master, mine, base, n, redo)
-                          : shmt_merge_one(m->how[word], master, mine, base, n, redo);
+        changed |= shared ? shmt_merge_shared(how[word], atomic, master, mine, base, n, redo)
+                          : shmt_merge_one(how[word], master, mine, base, n, redo);
     }
     return changed;
 }
 
 /* All words of the floats at .. at + n - 1. `shared`: others push to them meanwhile. */
-static void merge_mine(struct shmt_shm_seat *p, uint64_t at, uint64_t n, bool shared) {
+static void merge_floats(struct shmt_shm_seat *p, const struct shmt_merging *how, uint64_t at, uint64_t n, bool shared) {
     const struct shmt_store *store = p->store;
     const struct shmt_shm_merging *m = p->merging;
     const bool is_damped = shmt_policy_is_damped(&store->spec.policy);
-    const bool changed = is_damped ? merge_damped(p, at, n, shared) : merge_words(p, at, n, shared);
-    if ((!changed && !m->unsure) || m->how[0].kind != SHMT_MERGING_FOLLOWS) return;
+    const bool changed = is_damped ? merge_damped(p, at, n, shared) : merge_words(p, how, at, n, shared);
+    if ((!changed && !m->unsure) || how[0].kind != SHMT_MERGING_FOLLOWS) return;
     master_follows(p, at, n);
     mine_follows(p, at, n);
 }
 
-static bool looks_due(const struct shmt_shm_seat *p, uint64_t at, uint64_t n) {
+static void merge_mine(struct shmt_shm_seat *p, uint64_t from, uint64_t to, bool shared) {
+    for (uint64_t at = from, end; at < to; at = end) {
+        const struct shmt_merging *how = how_at(p, at, to, &end);
+        merge_floats(p, how, at, end - at, shared);
+    }
+}
+
+static bool looks_due(const struct shmt_shm_seat *p, const struct shmt_merging *how, uint64_t at, uint64_t n) {
     const struct shmt_store *store = p->store;
-    const struct shmt_shm_merging *m = p->merging;
     for (uint32_t word = 0; word <= store->layout.planes; word++) {
-        if (shmt_merge_looks_due(m->how[word], master_at(store, word, at), shmt_shm_replica(store, m->mine, word) + at,
-                                 base_at(store, m->mine, word, at), n))
+        if (shmt_merge_looks_due(how[word], master_at(store, word, at), shmt_shm_replica(store, p->merging->mine, word) + at,
+                                 base_at(store, p->merging->mine, word, at), n))
             return true;
     }
     return false;
@@ -205,7 +229,7 @@ static void merge_units(struct shmt_shm_seat *p, uint32_t t, uint64_t from, uint
         _Atomic uint32_t *held = shmt_unit_acquire(&locks, (at - start) / each);
         if (!held) return; /* the run is given up */
         SHMT_POINT("merge-unit:held");
-        merge_mine(p, at, end - at, true); /* others look, nobody pushes */
+        merge_floats(p, how_of(p, t), at, end - at, true); /* others look, nobody pushes */
         SHMT_POINT("merge-unit:merged");
         shmt_unit_release(held);
         SHMT_POINT("merge-unit:released");
@@ -216,8 +240,8 @@ static void merge_locked(struct shmt_shm_seat *p, uint64_t from, uint64_t to) {
     const struct shmt_spec *spec = &p->store->spec;
     const struct shmt_flat *flat = &p->store->layout.flat;
     for (uint64_t at = from, end; at < to; at = end) {
-        end = shmt_min_u64(at + LOOK, to);
-        if (!p->merging->unsure && !looks_due(p, at, end - at)) continue;
+        const struct shmt_merging *how = how_at(p, at, shmt_min_u64(at + LOOK, to), &end);
+        if (!p->merging->unsure && !looks_due(p, how, at, end - at)) continue;
         for (uint32_t t = 0; t < spec->n_tables; t++) {
             const uint64_t first = shmt_max_u64(at, flat->start[t]);
             merge_units(p, t, first, shmt_min_u64(end, flat->start[t] + shmt_table_floats(&spec->table[t])));
@@ -242,7 +266,7 @@ bool shmt_shm_merge_range(struct shmt_shm_seat *p, uint64_t from, uint64_t to, b
     if (shared && store->spec.policy.write == SHMT_WRITE_LOCKED)
         merge_locked(p, from, to);
     else
-        merge_mine(p, from, to - from, shared);
+        merge_mine(p, from, to, shared);
     SHMT_POINT("merge-alone:held");
     shmt_unit_release(held);
     SHMT_POINT("merge-alone:after");

@@ -72,12 +72,15 @@ static void share(struct shmt_shm_seat *p) {
     const struct shmt_cover *cover = &store->layout.cover;
     m->words.n = 1 + store->layout.planes;
     for (uint32_t word = 0; word < m->words.n; word++) {
-        m->how[word] = m->words.how[word] = shmt_merging_of(spec->policy.merge, spec->rule.kind, word, m->n_present);
+        m->how_trained[word] = shmt_merging_of(spec->policy.merge, spec->rule.kind, word, m->n_present);
+        m->how_statistic[word] = word ? m->how_trained[word] : shmt_merging_statistic(spec->policy.merge, m->n_present);
+        m->words.how[word] = m->how_trained[word];
         m->words.master[word] = shmt_shm_master(store, word);
         m->words.replica[word] = shmt_shm_replica(store, m->mine, word);
         m->words.base[word] = shmt_shm_base(store, m->mine, word);
     }
     m->tail_words = m->words;
+    for (uint32_t t = 0; t < spec->n_tables; t++) m->has_statistics |= spec->tuning[t].role == SHMTRAIN_STATISTIC;
     for (uint32_t word = 0; word < m->words.n; word++) m->tail_words.master[word] += cover->tail - cover->hot;
     p->first = p->done;
     if (!m->begun) note_merge(p);

@@ -26,7 +26,8 @@ struct shmt_shm_merging {
     uint32_t *n_seats; /* (n_replicas) how many each has in this epoch */
     uint32_t n_present;
     uint32_t index, n_sharers; /* I am number `index` of the present seats that share my replica */
-    struct shmt_merging how[1 + SHMT_MAX_PLANES];
+    struct shmt_merging how_trained[1 + SHMT_MAX_PLANES], how_statistic[1 + SHMT_MAX_PLANES]; /* tables, by their role */
+    bool has_statistics;
     float **copy;          /* (n_replicas) room for the addresses of one word in all of them */
     uint64_t completed;    /* clocks of mine in all */
     uint64_t examples;     /* that I have trained on in all */
