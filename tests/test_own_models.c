@@ -348,8 +348,13 @@ static void what_suits_a_model_is_what_a_run_takes(void **state) {
                                                     .item = 40,
                                                     .batch = 80,
                                                     .chunks = 4}};
+    static const struct {
+        const char *batch;
+        uint32_t chunks;
+    } LARGE[] = {{"256", 2}, {"257", 4}, {"512", 4}, {"513", 8}};
     struct shmtrain_store *store = open_training("2", "auto", "");
     const struct shmtrain_report *r = shmtrain_store_report(store);
+    struct shmtrain_model few = model;
     (void)state;
     WELL(store, shmtrain_store_offer(store, &model));
     WELL(store, shmtrain_store_set(store, "model", "suited"));
@@ -362,6 +367,16 @@ static void what_suits_a_model_is_what_a_run_takes(void **state) {
     WELL(store, shmtrain_store_set(store, "batch", "512"));
     WELL(store, shmtrain_store_train(store, DATA));
     assert_true(r->rate == 0.0625f && store->run.spec.n_chunks == 8);
+    few.traits.chunks = 2;
+    few.name = "few";
+    WELL(store, shmtrain_store_offer(store, &few));
+    WELL(store, shmtrain_store_set(store, "model", "few"));
+    for (size_t i = 0; i < sizeof LARGE / sizeof *LARGE; i++) {
+        WELL(store, shmtrain_store_set(store, "batch", LARGE[i].batch));
+        WELL(store, shmtrain_store_train(store, DATA));
+        assert_int_equal(store->run.spec.n_chunks, LARGE[i].chunks);
+    }
+    WELL(store, shmtrain_store_set(store, "model", "suited"));
     WELL(store, shmtrain_store_set(store, "optimizer", "sgd"));
     WELL(store, shmtrain_store_train(store, DATA));
     assert_true(r->rate == 0.25f);

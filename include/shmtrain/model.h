@@ -126,8 +126,10 @@ struct shmtrain_traits {
     const char *optimizer; /* a name of option optimizer that suits it in every mode; NULL: sgd */
     uint32_t item;         /* live modes: examples of an item that suit it; 0: as the other traits say */
     uint32_t batch;        /* aggregate: examples of an update that suit it; 0: as for all */
-    uint32_t
-        chunks; /* `sync`: parts of a batch that suit it, a power of two, or of larger ones one for 64 examples; 0: as for all */
+
+    /* `sync`: parts of a batch of 128 that suit it, a power of two; larger batches have more, of up to twice as many examples each.
+     * 0: as for all. */
+    uint32_t chunks;
     uint64_t reserved[4]; /* 0 */
 };
 

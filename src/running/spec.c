@@ -213,11 +213,12 @@ static uint32_t batch_of_config(const struct shmt_policy *policy, uint32_t n_sea
     return (uint32_t)(shmt_ceil_div(batch, parts) * parts);
 }
 
-#define MOST_OF_CHUNK 64 /* examples, of models that name a number of chunks: larger batches have work for more workers */
+#define USUAL_BATCH 128 /* whose chunks a model names */
 
-/* The tree over the chunks is complete: their number is the next power of two, but never above the batch. */
+/* Larger batches have more chunks, for more workers, of up to twice as many examples: each costs a pass over all weights.
+ * The tree over the chunks is complete: their number is the next power of two, but never above the batch. */
 static uint32_t chunks_of_config(const struct shmt_config *c, const struct shmtrain_model *model, uint32_t batch) {
-    const uint64_t of_model = model ? model->traits.chunks : 0, large = of_model ? shmt_ceil_div(batch, MOST_OF_CHUNK) : 0;
+    const uint64_t of_model = model ? model->traits.chunks : 0, large = shmt_ceil_div(batch * of_model, 2 * USUAL_BATCH);
     const uint64_t wanted = c->chunks ? c->chunks : shmt_max_u64(of_model, large);
     uint32_t chunks = 1;
     if (wanted == 0) return shmt_chunks_of_batch(batch);
