@@ -3,6 +3,7 @@
  * aggregates what all have pushed, and updates the weights. Data and options may be named, else it draws digits:
  *
  *     mnist_cnn
+ *     mnist_cnn workers=8 mode=async
  *     mnist_cnn mnist/train-images-idx3-ubyte.gz mnist/t10k-images-idx3-ubyte.gz workers=2 mode=async epochs=5 */
 #include <math.h>
 #include <shmtrain/shmtrain.h>
@@ -169,12 +170,19 @@ static int make_weights(struct shmtrain_store *store) {
     return table < 0 ? table : shmtrain_store_write(store, 0, 0, WEIGHTS, &net.conv[0][0]);
 }
 
+/* "mode=sync"; but not "builtin:digits:examples=500". */
+static int is_option(const char *text) { return text[strcspn(text, ":=/.")] == '='; }
+
 int main(int argc, char **argv) {
-    const int named = argc > 2;
+    const int named = argc > 1 && !is_option(argv[1]); /* training and test images */
     const struct shmtrain_listener listener = {.size = sizeof listener, .epoch = show_epoch};
     struct shmtrain_store *store = NULL;
+    if (named && (argc == 2 || is_option(argv[2]))) {
+        fputs("usage: mnist_cnn [TRAIN TEST] [OPTION=VALUE...]\n", stderr);
+        return EXIT_FAILURE;
+    }
     int rc = shmtrain_store_create(&store);
-    if (rc == 0) rc = set_options(store, argv + (named ? 3 : argc));
+    if (rc == 0) rc = set_options(store, argv + (named ? 3 : 1));
     if (rc == 0) rc = read_images(store, named ? argv[1] : "builtin:digits", &g_train);
     if (rc == 0) rc = read_images(store, named ? argv[2] : "builtin:digits:examples=2000,seed=2", &g_test);
     if (rc == 0) rc = make_weights(store);
