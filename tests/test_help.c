@@ -7,13 +7,20 @@
 #include "cli/commands.h"
 #include "cli/topics.h"
 
-#define MOST_LINES   45
-#define MOST_COLUMNS 80
+#define MOST_LINES       45
+#define MOST_COLUMNS     80
+#define MOST_TOPIC_LINES 24
 
 static const char *help(const char *option) {
     struct program *p = RUN(option);
     program_assert_status(p, 0);
     assert_string_equal(p->text[ERR], "");
+    return p->text[OUT];
+}
+
+static const char *help_of(const char *topic) {
+    struct program *p = RUN("help", topic);
+    program_assert_status(p, 0);
     return p->text[OUT];
 }
 
@@ -118,6 +125,19 @@ static void help_topics_says_what_each_is_about(void **state) {
 }
 
 /* Each option is on the page of a command at least; train has all of the library's, with their defaults. */
+static void every_topic_is_at_most_24_lines_of_80_columns(void **state) {
+    const struct topic *t;
+    (void)state;
+    for (size_t i = 0; (t = topic_at(i)); i++) {
+        unsigned lines = 0;
+        for (const char *at = help_of(t->name); *at; at += strcspn(at, "\n") + 1, lines++) {
+            const size_t n = strcspn(at, "\n");
+            if (n > MOST_COLUMNS) fail_msg("help %s, line %u has %zu columns: %.*s", t->name, lines + 1, n, (int)n, at);
+        }
+        if (lines > MOST_TOPIC_LINES) fail_msg("help %s has %u lines", t->name, lines);
+    }
+}
+
 static void every_option_is_on_a_page(void **state) {
     (void)state;
     const struct shmtrain_option *o;
@@ -146,6 +166,7 @@ int main(void) {
         PROGRAM_TEST(it_has_the_options_that_people_use),
         PROGRAM_TEST(every_example_runs),
         PROGRAM_TEST(help_topics_says_what_each_is_about),
+        PROGRAM_TEST(every_topic_is_at_most_24_lines_of_80_columns),
         PROGRAM_TEST(every_option_is_on_a_page),
     };
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);

@@ -4,6 +4,7 @@
 #include "folder_help.h"
 
 #include <math.h>
+#include <sys/stat.h>
 
 #define DENSE "builtin:dense:examples=3000,features=20,classes=4,valid=500"
 
@@ -99,6 +100,9 @@ static void in_sync_bits_follow_neither_workers_nor_threads(void **state) {
     assert_true(sum_of("net", "net", NET, "4", "1") == sum);
     assert_true(sum_of("net", "net", NET, "2", "2") == sum);
     assert_true(sum_of("net", "net", "fc:24 relu fc:4", "1", "1") != sum);
+    const uint64_t in_order = sum_of("mlp", "shuffle", "0", "1", "1"); /* of the file */
+    assert_true(sum_of("mlp", "shuffle", "0", "2", "2") == in_order);
+    assert_true(sum_of("mlp", "shuffle", "1", "1", "1") != in_order);
 }
 
 enum { LAYERS = 3, MOST_PARAMETERS = 80 + 584 + 90 };
@@ -168,6 +172,25 @@ static void in_sync_bits_of_parts_follow_neither_workers_nor_threads(void **stat
     }
 }
 
+/* Whoever keeps the parameters. */
+static void in_sync_bits_are_the_same_on_every_backend(void **state) {
+    static const char *const BACKENDS[] = {"shm", "copy", "plain"};
+    uint64_t sum[3];
+    (void)state;
+    for (size_t k = 0; k < 3; k++) {
+        struct shmtrain_store *store = store_of("net", "sync", k == 0 ? "2" : "1");
+        WELL(store, shmtrain_store_set(store, "backend", BACKENDS[k]));
+        WELL(store, shmtrain_store_set(store, "threads", "1"));
+        WELL(store, shmtrain_store_set(store, "net", "fc:24 batchnorm relu dropout:0.25 fc:4"));
+        WELL(store, shmtrain_store_set(store, "epochs", "2"));
+        WELL(store, shmtrain_store_train(store, DENSE));
+        sum[k] = shmtrain_store_report(store)->parameters_xxh64;
+        shmtrain_store_destroy(store);
+    }
+    assert_true(sum[1] == sum[0]);
+    assert_true(sum[2] == sum[0]);
+}
+
 /* A batch of as many examples as chunks: each of them one number for each channel. */
 static void chunks_of_one_example_leave_running_statistics(void **state) {
     struct shmtrain_store *store = store_of("net", "sync", "2");
@@ -184,33 +207,46 @@ static void chunks_of_one_example_leave_running_statistics(void **state) {
     shmtrain_store_destroy(store);
 }
 
-static uint64_t resumed(const char *workers, const char *epochs, const char *resume) {
+enum { STEPS_PER_EPOCH = 5, EPOCHS = 4, KEPT_STEP = 3 };
+
+static const char *checkpoint_of(uint32_t step) {
+    static char path[64];
+    snprintf(path, sizeof path, "checkpoint-%012u.safetensors", step);
+    return path;
+}
+
+/* Running statistics, masks and moves of images that follow from seed, epoch and example; rates that do not follow from the end. */
+static uint64_t learn_in_pieces(const char *workers, const char *resume) {
     struct shmtrain_store *store = store_of("net", "sync", workers);
-    const char *const set[][2] = {{"net", "fc:16 batchnorm relu fc:4"},
+    const char *const set[][2] = {{"net", "conv:4:5 batchnorm relu pool:4 dropout:0.25 flatten fc:10"},
                                   {"optimizer", "adam"},
-                                  {"epochs", epochs},
+                                  {"augment", "shift:2"},
+                                  {"epochs", "4"},
                                   {"schedule", "constant"},
                                   {"checkpoint", "."},
-                                  {"checkpoint-every", "1 epoch"},
+                                  {"checkpoint-every", "3"},
+                                  {"keep", "all"},
                                   {"resume", resume}};
     for (size_t k = 0; k < sizeof set / sizeof *set; k++) WELL(store, shmtrain_store_set(store, set[k][0], set[k][1]));
-    WELL(store, shmtrain_store_train(store, DENSE));
+    WELL(store, shmtrain_store_train(store, "builtin:digits:examples=600"));
     const uint64_t sum = shmtrain_store_report(store)->parameters_xxh64;
     shmtrain_store_destroy(store);
     return sum;
 }
 
-static void a_resumed_network_goes_on_with_the_same_bits(void **state) {
+/* From the third step of the first epoch on, whose checkpoint is never left out because another one is being written. */
+static void a_network_resumed_within_an_epoch_goes_on_with_the_same_bits(void **state) {
+    struct stat before, after;
     (void)state;
-    struct shmtrain_store *store = store_of("net", "sync", "1");
-    const char *const set[][2] = {
-        {"net", "fc:16 batchnorm relu fc:4"}, {"optimizer", "adam"}, {"epochs", "4"}, {"schedule", "constant"}};
-    for (size_t k = 0; k < sizeof set / sizeof *set; k++) WELL(store, shmtrain_store_set(store, set[k][0], set[k][1]));
-    WELL(store, shmtrain_store_train(store, DENSE));
-    const uint64_t whole = shmtrain_store_report(store)->parameters_xxh64;
-    shmtrain_store_destroy(store);
-    assert_true(resumed("1", "2", "0") != whole);
-    assert_true(resumed("2", "4", "1") == whole);
+    const uint64_t whole = learn_in_pieces("1", "0");
+    for (uint32_t step = 1; step <= EPOCHS * STEPS_PER_EPOCH; step++)
+        if (step != KEPT_STEP) (void)unlink(checkpoint_of(step));
+    assert_int_equal(stat(checkpoint_of(KEPT_STEP), &before), 0);
+    assert_true(learn_in_pieces("2", "1") == whole);
+    assert_int_equal(stat(checkpoint_of(KEPT_STEP), &after), 0);
+    assert_true(after.st_mtim.tv_sec == before.st_mtim.tv_sec &&
+                after.st_mtim.tv_nsec == before.st_mtim.tv_nsec); /* not begun anew */
+    assert_int_equal(access(checkpoint_of(EPOCHS * STEPS_PER_EPOCH), F_OK), 0);
 }
 
 /* ---- models ---- */
@@ -357,10 +393,11 @@ int main(void) {
         cmocka_unit_test_setup(a_network_learns_what_no_linear_model_can, deadline),
         cmocka_unit_test_setup(features_of_unequal_sizes_are_learned_alike, deadline),
         cmocka_unit_test_setup(in_sync_bits_follow_neither_workers_nor_threads, deadline),
+        cmocka_unit_test_setup(in_sync_bits_are_the_same_on_every_backend, deadline),
         cmocka_unit_test_setup(gradients_of_parts_are_added, deadline),
         cmocka_unit_test_setup(in_sync_bits_of_parts_follow_neither_workers_nor_threads, deadline),
         cmocka_unit_test_setup(chunks_of_one_example_leave_running_statistics, deadline),
-        cmocka_unit_test_setup(a_resumed_network_goes_on_with_the_same_bits, deadline),
+        cmocka_unit_test_setup(a_network_resumed_within_an_epoch_goes_on_with_the_same_bits, deadline),
         cmocka_unit_test_setup(a_saved_network_predicts_as_the_trained_one, deadline),
         cmocka_unit_test_setup(a_convolution_sees_images, deadline),
         cmocka_unit_test_setup(networks_that_do_not_fit_are_refused, deadline),
