@@ -120,11 +120,20 @@ static inline void keep_note(void *arg, const char *line) {
     tally->n_notes = n + 1;
 }
 
-/* Whether a line has both. On a slow machine others come behind it, of workers that only seem to stand still. */
+/* Whether a line has both. On a slow machine others stand behind it, of workers that only seem to stand still. */
 static inline bool is_noted(const char *who, const char *what) {
     for (uint32_t i = 0; i < tally->n_notes; i++)
         if (strstr(tally->note[i], who) && strstr(tally->note[i], what)) return true;
     return false;
+}
+
+static inline void wait_for_note(const char *who, const char *what) {
+    for (int ms = 0; !is_noted(who, what); ms++) {
+        const uint32_t n = tally->n_notes;
+        if (ms > 60000)
+            fail_msg("no note has \"%s\" and \"%s\"; the last of %u: %s", who, what, n, n > 0 ? tally->note[n - 1] : "");
+        nap(1000);
+    }
 }
 
 struct how {

@@ -26,7 +26,8 @@ static void in_live_modes_a_killed_guests_seat_is_reclaimed_and_the_run_goes_on(
         assert_int_equal(kill(guest, SIGKILL), 0);
         wait_for(guest);
         wait_for_work_of(0);
-        while (!is_noted(first, " died") || !is_noted(second, " died")) nap(1000);
+        wait_for_note(first, " died");
+        wait_for_note(second, " died");
     }
     wait_for_work_of(0);
     wait_for_work_of(1);
@@ -168,7 +169,7 @@ static void a_dead_guest_is_dead_though_a_child_has_its_locks(void **state) {
     const pid_t guest = start_guest("processes", "1");
     wait_for_work_of(2);
     kill_parent_of_a_child(guest);
-    while (!is_noted("joined by name)", " died")) nap(1000);
+    wait_for_note("joined by name)", " died");
     wait_for_work_of(0);
     const pid_t next = start_guest("processes", "2"); /* waits for a place that is the dead one's until its child has ended */
     nap(300000);
@@ -224,7 +225,7 @@ static void an_application_that_has_joined_with_threads_is_not_killed_for_one_th
     wait_for_work_of(1);
     tally->stuck_rank = 2;
     snprintf(who, sizeof who, "worker 1 (process %d, joined by name) has made no progress", guest);
-    while (!is_noted(who, "use a longer --stall-timeout")) nap(1000);
+    wait_for_note(who, "use a longer --stall-timeout");
     nap(500000); /* a signal would have come */
     tally->stuck_rank = 0;
     wait_for_work_of(1);
@@ -241,7 +242,7 @@ static void a_process_of_it_is_and_all_lines_about_it_have_its_number(void **sta
     wait_for_work_of(1);
     snprintf(who, sizeof who, "worker 1 (process %d, joined by name)", tally->pid[1]);
     tally->stuck_rank = 2;
-    while (!is_noted(who, "died or gave up")) nap(1000);
+    wait_for_note(who, "died or gave up");
     tally->stuck_rank = 0;
     wait_for_work_of(0);
     assert_int_equal(wait_for(guest), SHMTRAIN_E_DIED);

@@ -199,7 +199,8 @@ struct shmtrain_layer_kind {
 
     void (*forward)(const struct shmtrain_layer *layer, const struct shmtrain_layer_pass *pass);
 
-    /* Gradients of tables, and d_in: after a forward with `training`, with the same parameters, n, examples and kept memory. */
+    /* Gradients of tables, and d_in: after a forward with `training`, with the same n, examples and kept memory. The parameters
+     * are those of the forward but for what others have changed (table, above). */
     void (*backward)(const struct shmtrain_layer *layer, const struct shmtrain_layer_pass *pass);
     uint64_t reserved[4];
 };

@@ -4,7 +4,7 @@
  *     gelu(x) = x F(x), F the normal distribution's function, with F(x) = (1 + erf(x / sqrt 2)) / 2 (Hendrycks, Gimpel 2016)
  *
  * All of them are made of additions, multiplications, divisions and moves of bits, as math/logistic.h is, so that loops become
- * vector code with the same bits everywhere. Errors are below 3e-7 (tests/test_layers_torch.c); erf is Abramowitz and Stegun's
+ * vector code with the same bits everywhere. Errors are below 3e-7 (tests/test_layers_errors.c); erf is Abramowitz and Stegun's
  * 7.1.26. The first three know their derivative from their output, and work in place. NaN stays NaN. */
 #include "base/wide_vectors.h"
 #include "layers/layers.h"

@@ -5,7 +5,7 @@
  * transformed filters, (36, channels, filters); and the sums are transformed back. So is the other direction, by the transposes of all
  * that: gradients of filters are added up as (36, channels, filters), and transformed once.
  *
- * Rounding: about ten times that of the plain sum, some 1e-6 of the largest output (tests/test_layers_torch.c). */
+ * Rounding: about ten times that of the plain sum, up to 5e-6 of the largest output (tests/test_layers_errors.c). */
 #include <string.h>
 
 #include "base/wide_vectors.h"

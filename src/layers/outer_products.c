@@ -67,7 +67,8 @@ static void pack_x(const struct part *part, uint32_t from, uint32_t to, float *x
         float *at = x + (uint64_t)l * SHMT_PANEL;
         for (uint32_t col = from; col < to; col += SHMT_PANEL, at += each) {
             const uint32_t cols = lesser(SHMT_PANEL, to - col);
-            __builtin_prefetch(row + col + (to - from));
+            /* The next block; past the end of the last row that does no harm. */
+            __builtin_prefetch((const void *)((uintptr_t)(row + col) + (to - from) * sizeof *row));
             if (cols < SHMT_PANEL) memset(at, 0, SHMT_PANEL * sizeof *at);
             if (cols < SHMT_PANEL)
                 memcpy(at, row + col, cols * sizeof *at);

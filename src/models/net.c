@@ -89,8 +89,10 @@ static int take_options(struct net *net, const struct shmtrain_settings *with, c
     char why[160];
     net->normalises = strcmp(with->option[SHMT_NET_NORMALISE], "none") != 0;
     if (shmt_net_n_tables(net) > SHMTRAIN_MODEL_TABLES)
-        return refuse_option(why_out, bytes, "normalise",
-                             "the network's layers leave no room for a table: use none, or fewer layers");
+        return net->normalises
+                   ? refuse_option(why_out, bytes, "normalise",
+                                   "the network's layers leave no room for a table: use none, or fewer layers")
+                   : refuse_option(why_out, bytes, "loss", "the network's layers leave no room for a table: use fewer layers");
     if (strcmp(augment, "auto") == 0) {
         suit_augment(net);
         return 0;
