@@ -1,11 +1,11 @@
 #!/usr/bin/python3
-"""Whether oneDNN would make networks faster: its convolutions alone against all of shmtrain's work, one thread each.
+"""Whether oneDNN would make networks faster: its convolutions against shmtrain's, and all of a network's work, one thread each.
 
 usage: bench/peer_convolutions.py [--rounds N] [--seconds X] [PATH/TO/shmtrain]        (apt-get install python3-torch)
 
 The two convolutions of `cnn`, forward and backward, by oneDNN as PyTorch calls it, in 32-bit floats and in bfloat16, of 128 images laid out
-as it likes best (channels last), in memory that is not given back; against training the whole network with one worker (sync), in turns. A
-path by oneDNN could be no faster than its convolutions: where they alone do fewer images a second than the network, it would lose.
+as it likes best (channels last), in memory that is not given back; against training a network of these convolutions and a mean of each
+channel with one worker (sync), loss and update included, and all of `cnn`; in turns.
 """
 import argparse
 import os
@@ -17,6 +17,7 @@ import time
 
 KEPT = {"OMP_NUM_THREADS": "1", "MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_TOP_PAD_": str(1 << 28)}
 BATCH = 128
+OURS = "conv:32:3 conv:64:3 pool:24:mean flatten fc:10"
 SHAPES = ((1, 32, 28), (32, 64, 26))  # channels, filters, side; kernels of 3 x 3
 
 
@@ -46,31 +47,45 @@ def convolve(dtype, seconds):
     return steps * BATCH / (time.perf_counter() - begun)
 
 
+def by_onednn(dtype, options):
+    argv = [sys.executable, __file__, "--convolve", dtype, str(options.seconds)]
+    return float(peer_networks.output_of(
+        subprocess.Popen(argv, env={**os.environ, **KEPT}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True), argv))
+
+
+def by_shmtrain(bench, *network):
+    argv = bench.argv("cnn", 1)
+    argv[argv.index("cnn")] = network[0]
+    argv += network[1:]
+    return bench.speed_of(peer_networks.output_of(peer_networks.started(argv), argv))
+
+
 def main():
-    if sys.argv[1:2] == ["--convolve"]:
-        import torch
-        print(convolve(getattr(torch, sys.argv[2]), float(sys.argv[3])))
-        return
-    import peer_networks
     parser = argparse.ArgumentParser(usage=__doc__, add_help=False)
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=3)
     parser.add_argument("program", nargs="?", default="./shmtrain")
     options = parser.parse_args()
-    found = {"oneDNN's convolutions, float32": [], "oneDNN's convolutions, bfloat16": [], "shmtrain -M cnn, all of it": []}
     with tempfile.TemporaryDirectory() as folder:
         bench = peer_networks.Bench(options, folder)
+        columns = {"oneDNN's convolutions, float32": lambda: by_onednn("float32", options),
+                   "oneDNN's convolutions, bfloat16": lambda: by_onednn("bfloat16", options),
+                   "shmtrain's convolutions": lambda: by_shmtrain(bench, "net", "--net", OURS),
+                   "shmtrain's cnn, all of it": lambda: by_shmtrain(bench, "cnn")}
+        found = {name: [] for name in columns}
         for _ in range(options.rounds):
-            for name, speeds in found.items():
-                argv = [sys.executable, __file__, "--convolve", name.split()[-1], str(options.seconds)]
-                speeds.append(bench.ours("cnn", 1) if name.startswith("shmtrain") else float(peer_networks.output_of(
-                    subprocess.Popen(argv, env={**os.environ, **KEPT}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True), argv)))
-    ours = found.pop("shmtrain -M cnn, all of it")
-    print(f"images/s, medians of {options.rounds} rounds\n  {'shmtrain -M cnn, all of it':<46} {statistics.median(ours):11.0f}")
+            for name, call in columns.items():
+                found[name].append(call())
+    print(f"images/s, medians of {options.rounds} rounds")
     for name, speeds in found.items():
-        ratio = statistics.median(a / b for a, b in zip(ours, speeds))
-        print(f"  {name:<46} {statistics.median(speeds):11.0f}   all of shmtrain / these alone {ratio:.3f} x")
+        ratio = statistics.median(a / b for a, b in zip(speeds, found["shmtrain's convolutions"]))
+        print(f"  {name:<46} {statistics.median(speeds):11.0f}   {ratio:.3f} of shmtrain's convolutions")
 
 
 if __name__ == "__main__":
-    main()
+    if sys.argv[1:2] == ["--convolve"]:
+        import torch
+        print(convolve(getattr(torch, sys.argv[2]), float(sys.argv[3])))
+    else:
+        import peer_networks
+        main()
