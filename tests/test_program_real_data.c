@@ -150,7 +150,7 @@ static void check_network(const char *model, const char *mode) {
     json_t *o = program_json(p);
     const double share = json_number_value(json_object_get(json_array_get(json_object_get(o, "epochs"), 1), "valid_accuracy"));
     print_message("%s, %s: %.2f %%\n", model, mode, 100 * share);
-    assert_true(share >= 0.95);
+    assert_true(share >= (cnn ? 0.93 : 0.95));
     json_decref(o);
 }
 
