@@ -249,6 +249,26 @@ static void a_network_resumed_within_an_epoch_goes_on_with_the_same_bits(void **
     assert_int_equal(access(checkpoint_of(EPOCHS * STEPS_PER_EPOCH), F_OK), 0);
 }
 
+static double momentum_of(const char *workers, const char *folder, const char *resume, const char *epochs) {
+    struct shmtrain_store *store = store_of("mlp", "async", workers);
+    const char *const set[][2] = {
+        {"epochs", epochs}, {"layers", "784-16-10"}, {"schedule", "constant"}, {"checkpoint", folder}, {"resume", resume}};
+    for (size_t k = 0; k < sizeof set / sizeof *set; k++) WELL(store, shmtrain_store_set(store, set[k][0], set[k][1]));
+    WELL(store, shmtrain_store_train(store, "builtin:digits:examples=400"));
+    const double momentum = shmtrain_store_report(store)->momentum;
+    shmtrain_store_destroy(store);
+    return momentum;
+}
+
+/* Momentum that nobody names goes by the number of workers; the velocities that are kept are of that of the run that began. */
+static void a_network_resumed_live_with_other_workers_keeps_its_momentum(void **state) {
+    (void)state;
+    assert_true(fabs(momentum_of("9", "live", "0", "1") - 0.5) < 1e-6);
+    assert_true(fabs(momentum_of("1", "live", "1", "2") - 0.5) < 1e-6);
+    assert_true(fabs(momentum_of("1", "", "0", "1") - 0.9) < 1e-6);
+    assert_int_equal(system("rm -r live"), 0);
+}
+
 /* ---- models ---- */
 
 struct answers {
@@ -398,6 +418,7 @@ int main(void) {
         cmocka_unit_test_setup(in_sync_bits_of_parts_follow_neither_workers_nor_threads, deadline),
         cmocka_unit_test_setup(chunks_of_one_example_leave_running_statistics, deadline),
         cmocka_unit_test_setup(a_network_resumed_within_an_epoch_goes_on_with_the_same_bits, deadline),
+        cmocka_unit_test_setup(a_network_resumed_live_with_other_workers_keeps_its_momentum, deadline),
         cmocka_unit_test_setup(a_saved_network_predicts_as_the_trained_one, deadline),
         cmocka_unit_test_setup(a_convolution_sees_images, deadline),
         cmocka_unit_test_setup(networks_that_do_not_fit_are_refused, deadline),

@@ -275,7 +275,7 @@ static void other_options_and_data_are_refused_with_both_values(void **state) {
         {"--rate is 0.125 here, but ", DATA, "--rate", "0.125"},
         {"--shuffle is 0 here, but 1 in the run", DATA, "--shuffle", "0"},
         {"--bias is 0 here, but 1 in the run", DATA, "--bias", "0"},
-        {"--momentum is 0.5 here, but 0.9 in the run", DATA, "--momentum", "0.5"},
+        {"--beta2 is 0.5 here, but 0.999 in the run", DATA, "--beta2", "0.5"},
         {"--schedule is step here, but ", DATA, "--schedule", "step"},
         {"the number of examples is 19999 here, but 20000 in the run", "builtin:sparse:examples=19999,features=500,nonzeros=9",
          "-q", "-q"},

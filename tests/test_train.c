@@ -533,6 +533,34 @@ static void rules_that_scale_by_themselves_take_a_rate_by_the_reach_of_a_step(vo
     near(rate_of(&SHMT_MODEL_SOFTMAX, SHMT_RULE_ADAGRAD, true, 0, 1, 2, 9, true), 16.0 / 3);
 }
 
+/* Of networks alone: where a curvature is known, its rates leave room for delay. */
+static void networks_trained_live_take_less_momentum_and_shorter_steps_by_the_workers_at_a_copy(void **state) {
+    static const struct shmtrain_settings WITH = {.size = sizeof WITH, .n_classes = 10};
+    static const struct shmtrain_data DATA_OF = {.size = sizeof DATA_OF, .n_examples = 100, .n_nonzeros = 900, .n_features = 9};
+    struct shmt_rule rule = {.kind = SHMT_RULE_MOMENTUM, .momentum = 0.9f};
+    struct shmt_rate_wish wish = {
+        .model = &SHMT_MODEL_CNN, .with = &WITH, .data = &DATA_OF, .rule = &rule, .mean_weight = 1, .live = true, .sharers = 1};
+    (void)state;
+    const double one = (double)SHMT_MODEL_CNN.traits.rate, adaptive = (double)SHMT_MODEL_CNN.traits.adaptive_rate;
+    assert_true(shmt_auto_momentum(&wish, 0.9f) == 0.9f);
+    near((double)shmt_auto_rate(&wish), one / 10);
+    wish.sharers = 9; /* what it adds up is 9 updates old on average, and then 1 */
+    rule.momentum = shmt_auto_momentum(&wish, 0.9f);
+    near((double)rule.momentum, 0.5);
+    near((double)shmt_auto_rate(&wish), one * 0.5 / (1 + 0.3 * 8));
+    rule.kind = SHMT_RULE_SGD;
+    near((double)shmt_auto_rate(&wish), one / (1 + 0.3 * 8));
+    rule.kind = SHMT_RULE_ADAM; /* divides by the gradients' size */
+    near((double)shmt_auto_rate(&wish), adaptive);
+    rule.kind = SHMT_RULE_MOMENTUM;
+    wish.live = false; /* all gradients of an update are of the same parameters */
+    assert_true(shmt_auto_momentum(&wish, 0.9f) == 0.9f);
+    near((double)shmt_auto_rate(&wish), one * 0.5);
+    wish.live = true;
+    wish.model = &SHMT_MODEL_SOFTMAX;
+    assert_true(shmt_auto_momentum(&wish, 0.9f) == 0.9f);
+}
+
 /* Where L1 or L2 says how much is learned nothing has to stop early. */
 static void with_l2_rates_come_sooner_to_where_it_ends(void **state) {
     static const struct {
@@ -586,6 +614,7 @@ int main(void) {
         TEST(a_worker_function_that_leaves_its_work_is_told_so),
         TEST(a_models_own_rates_suit_every_rule),
         TEST(the_rate_of_sgd_fits_the_length_of_examples),
+        TEST(networks_trained_live_take_less_momentum_and_shorter_steps_by_the_workers_at_a_copy),
         TEST(of_a_regression_the_reach_follows_the_labels),
         TEST(rules_that_scale_by_themselves_take_a_rate_by_the_reach_of_a_step),
         TEST(with_l2_rates_come_sooner_to_where_it_ends),

@@ -70,7 +70,7 @@ static const struct shmt_spec_field FIELDS[] = {
     {WORDS("optimizer", rule.kind, SHMT_N_RULES - 1, rule_word), SHMT_PART_RATE, 128, SAME | REPORT(optimizer)},
     {NUMBER("l1", rule.l1, 0, FAR), SHMT_PART_RATE, 160, SAME | REPORT(l1)},
     {NUMBER("l2", rule.l2, 0, FAR), SHMT_PART_RATE, 164, NOTE | REPORT(l2)}, /* may have been chosen: checkpoints/resume.c */
-    {NUMBER("momentum", rule.momentum, 0, 1), SHMT_PART_RATE, 168, SAME, 0},
+    {NUMBER("momentum", rule.momentum, 0, 1), SHMT_PART_RATE, 168, SAME | SHMT_TAKEN | REPORT(momentum)},
     {NUMBER("beta2", rule.beta2, 0, 1), SHMT_PART_RATE, 172, SAME, 0},
     {NUMBER("epsilon", rule.epsilon, 0, FAR), SHMT_PART_RATE, 176, SAME, 0},
     {NUMBER("beta", rule.beta, 0, FAR), SHMT_PART_RATE, 180, SAME, 0},

@@ -157,8 +157,14 @@ static void add_fit(char *out, size_t bytes, const struct shmtrain_report *r) {
         shmt_add(out, bytes, "l2 %.4g%s\n", r->l2, r->scaled ? " of features divided by their scales" : "");
 }
 
+static bool has_velocity(const char *optimizer) {
+    return strcmp(optimizer, "momentum") == 0 || strcmp(optimizer, "nesterov") == 0;
+}
+
 static void add_steps(char *out, size_t bytes, const struct shmtrain_report *r) {
-    shmt_add(out, bytes, "model       %.16s, %s with rate %.4g %s, ", r->model, r->optimizer, r->rate, r->schedule);
+    shmt_add(out, bytes, "model       %.16s, %s ", r->model, r->optimizer);
+    if (has_velocity(r->optimizer)) shmt_add(out, bytes, "%.3g ", r->momentum);
+    shmt_add(out, bytes, "with rate %.4g %s, ", r->rate, r->schedule);
     if (r->l1 > 0) shmt_add(out, bytes, "l1 %.4g,\n            ", r->l1); /* the line would grow too long */
     shmt_add(out, bytes, "l2 %.4g\n", r->l2);
     if (r->weight_decay > 0) shmt_add(out, bytes, "            weight decay %.4g\n", r->weight_decay);

@@ -283,6 +283,20 @@ static float rho_of(const struct shmt_config *c, enum shmt_rule_kind kind) {
     return !isnan(c->rho) ? (float)c->rho : kind == SHMT_RULE_RMSPROP ? 0.99f : 0.9f;
 }
 
+/* Less where networks are trained live: train/auto_rate.h. */
+static float momentum_of(const struct shmt_config *c, enum shmt_rule_kind kind) {
+    switch (kind) {
+        case SHMT_RULE_MOMENTUM:
+        case SHMT_RULE_NESTEROV:
+        case SHMT_RULE_ADAM:
+        case SHMT_RULE_ADAMW:
+        case SHMT_RULE_LAMB:
+            return isnan(c->momentum) ? 0.9f : (float)c->momentum;
+        default:
+            return 0;
+    }
+}
+
 static float epsilon_of(const struct shmt_config *c, enum shmt_rule_kind kind) {
     return !isnan(c->epsilon) ? (float)c->epsilon : kind == SHMT_RULE_ADADELTA ? 1e-6f : 1e-8f;
 }
@@ -314,7 +328,7 @@ static int rule_of_config(struct shmt_run *run, const struct shmtrain_model *mod
     spec->rule = (struct shmt_rule){.kind = kind,
                                     .l1 = (float)c->l1,
                                     .l2 = (float)shmt_l2_of_config(c, model, spec->n_examples),
-                                    .momentum = (float)c->momentum,
+                                    .momentum = momentum_of(c, kind),
                                     .beta2 = (float)c->beta2,
                                     .epsilon = epsilon_of(c, kind),
                                     .beta = (float)c->beta,

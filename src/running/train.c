@@ -147,9 +147,14 @@ static double spread_of_labels(const struct shmt_training *s) {
     return n > 0 ? sqrt(squares / (double)n) : 0;
 }
 
-/* The rate by the data, when its weights are there. */
+static bool has_velocity(const struct shmt_rule *rule) {
+    return rule->kind == SHMT_RULE_MOMENTUM || rule->kind == SHMT_RULE_NESTEROV;
+}
+
+/* Momentum and rate by the data, when its weights are there. */
 static int settle_rate(struct shmt_training *s) {
     struct shmt_spec *spec = &s->run->spec;
+    const struct shmt_config *c = s->run->config;
     const struct shmt_weights_of trained = {s->split.train_example, spec->n_examples};
     const struct shmt_rate_wish wish = {.model = s->model,
                                         .with = &s->run->job.settings,
@@ -158,9 +163,11 @@ static int settle_rate(struct shmt_training *s) {
                                         .mean_weight = shmt_weights_mean(&s->train.data, &trained),
                                         .label_spread = s->model->task == SHMTRAIN_REGRESSION ? spread_of_labels(s) : 0,
                                         .ends_at_0 = shmt_rate_goes_by_the_run(&spec->rate),
-                                        .live = shmt_policy_is_live(&spec->policy)};
-    if (s->run->fits) return 0;                                 /* Newton's steps have no rate */
-    if (!isnan(s->run->config->rate) || s->run->from) return 0; /* named, or that of the run before */
+                                        .live = shmt_policy_is_live(&spec->policy),
+                                        .sharers = spec->n_workers / (uint32_t)shmt_max_u64(1, shmt_replicas_count(spec))};
+    if (s->run->fits || s->run->from) return 0; /* Newton's steps have no rate, or it is that of the run before */
+    if (has_velocity(&spec->rule) && isnan(c->momentum)) spec->rule.momentum = shmt_auto_momentum(&wish, spec->rule.momentum);
+    if (!isnan(c->rate)) return 0;
     spec->rate.base = shmt_auto_rate(&wish) / (float)shmt_replicas_summed(spec);
     if (spec->rate.base > 0) return 0;
     return shmt_refuse(&s->run->call->error, "model \"%s\" does not say which rate suits it: use --rate", s->model->name);

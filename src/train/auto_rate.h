@@ -24,6 +24,11 @@
  * nesterov: as momentum. adadelta's steps have the parameters' size by themselves, and grow: 3 times that; of batches of sparse
  * examples, whose updates are few, 30 times.
  *
+ * Networks in live modes. The gradients of n workers at one copy are n - 1 updates late on average, which has two effects: it acts as
+ * momentum (1 - 1/n of it; Mitliagkas et al. 2016), and the steps that a curvature allows become smaller. So where they are left open, the
+ * mean age of what momentum adds up, m / (1 - m), is divided by n, and the rates of sgd, momentum and nesterov by 1 + 0.3 (n - 1).
+ * Rules that divide by the gradients' size keep theirs.
+ *
  * lamb: 0.02, for its steps are shares of each table's own norm, whatever data and model are.
  *
  * adagrad, ftrl, adam, adamw, rmsprop move each parameter by about r at first, whatever its gradients' size, weights of examples
@@ -35,6 +40,7 @@
 
 #include <shmtrain/model.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "update/rule.h"
 
@@ -47,7 +53,11 @@ struct shmt_rate_wish {
     double label_spread; /* their standard deviation, of a regression; 0: not known */
     bool ends_at_0;      /* the rate's schedule does: it may begin higher */
     bool live;           /* each work item is an update, or many; else there is one per batch */
+    uint32_t sharers;    /* workers who update one copy of the parameters; 1: one, or in turns */
 };
+
+/* The momentum for users who name none: `usual`, or in live modes less of it. */
+float shmt_auto_momentum(const struct shmt_rate_wish *wish, float usual);
 
 /* 0: nobody knows one. */
 float shmt_auto_rate(const struct shmt_rate_wish *wish);
