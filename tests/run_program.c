@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
+#include "base/sanitizer.h"
+
 #define DEADLINE_SECONDS 300 /* for anything: sanitizers on a busy machine take their time */
 #define MAX_PROGRAMS     64  /* of one test */
 
@@ -48,6 +50,15 @@ static void hear_signals(void) {
     signal(SIGQUIT, SIG_DFL);
 }
 
+/* AddressSanitizer's look for leaks takes as long as a short run does. So the first program of each case has it, for all. */
+static void look_for_leaks_once(void) {
+    const char *options = getenv("ASAN_OPTIONS");
+    char more[1024];
+    if (!SHMT_UNDER_ASAN || n_all == 0) return;
+    snprintf(more, sizeof more, "%s:detect_leaks=0", options ? options : "");
+    setenv("ASAN_OPTIONS", more, 1);
+}
+
 static _Noreturn void become(program_prepare *prepare, const char *const *argv, const int out[2]) {
     char path[4200];
     snprintf(path, sizeof path, "%s/shmtrain", getenv("TEST_BUILDDIR"));
@@ -58,6 +69,7 @@ static _Noreturn void become(program_prepare *prepare, const char *const *argv, 
     dup2(out[OUT], STDOUT_FILENO);
     dup2(out[ERR], STDERR_FILENO);
     program_forget_options();
+    look_for_leaks_once();
     hear_signals();
     if (prepare && prepare() != 0) _exit(PREPARE_FAILED);
     execvp(strcmp(argv[0], "shmtrain") == 0 ? path : argv[0], (char *const *)argv);

@@ -22,7 +22,7 @@ static void the_machine_answers_unless_another_host_was_chosen(void **state) {
 static void the_machine_sleeps_until_a_time_and_not_for_one_that_is_over(void **state) {
     (void)state;
     const uint64_t from_ns = shmt_now_ns();
-    shmt_host->sleep_until(from_ns - 1);
+    shmt_host()->sleep_until(from_ns - 1);
     shmt_sleep_ns(2 * MS);
     assert_true(shmt_now_ns() >= from_ns + 2 * MS);
 }
@@ -31,10 +31,10 @@ static void the_machine_waits_while_the_word_is_as_expected_and_until_the_time_i
     (void)state;
     _Atomic uint32_t word = 1;
     const uint64_t from_ns = shmt_now_ns();
-    shmt_host->wait(&word, 2, 3600 * SECOND);
-    shmt_host->wait(&word, 1, 2 * MS);
+    shmt_host()->wait(&word, 2, 3600 * SECOND);
+    shmt_host()->wait(&word, 1, 2 * MS);
     assert_true(shmt_now_ns() >= from_ns + 2 * MS);
-    shmt_host->wake(&word);
+    shmt_host()->wake(&word);
 }
 
 /* ---- gates on a host of turns ---- */

@@ -48,7 +48,7 @@ static int work(struct play *play, shmtrain_session *s) {
         float row[ROWS], grad[ROWS];
         play->items[rank]++;
         if ((rc = shmtrain_pull(s, 0, 0, ROWS, row)) < 0) return rc;
-        for (int i = 0; i < 3; i++) shmt_host->yield();
+        for (int i = 0; i < 3; i++) shmt_host()->yield();
         for (uint32_t i = 0; i < ROWS; i++) grad[i] = (float)w.n * (row[i] - (float)((w.first + i) % 7) / 7);
         if ((rc = shmtrain_push(s, 0, 0, ROWS, grad)) < 0 || (rc = shmtrain_clock(s, NULL)) < 0) return rc;
     }

@@ -179,10 +179,10 @@ static void hit(struct shmt_floors *f, uint32_t rank, uint32_t n) {
             continue;
         }
         /* acquire: what the waker did is seen; the ball is all there is */
-        while ((seen = load_acquire(&f->ball)) != 2 * i + rank) shmt_host->wait(&f->ball, seen, 1000000000);
+        while ((seen = load_acquire(&f->ball)) != 2 * i + rank) shmt_host()->wait(&f->ball, seen, 1000000000);
         hold();
         shmt_hit(&f->ball, rank, i);
-        shmt_host->wake(&f->ball);
+        shmt_host()->wake(&f->ball);
     }
 }
 

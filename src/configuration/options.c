@@ -188,8 +188,12 @@ static const struct shmt_option_row ROWS[] = {
      SWITCH, AT(shuffle), 0, 1, NULL},
     {{"backend", 0, "NAME", "shm", ENV("BACKEND"), WHERE, "shm; plain and copy: references with one worker"},
      CHOICE, AT(backend), 0, 0, "shm|plain|copy"},
-    {{"spawn", 0, "HOW", "processes", ENV("SPAWN"), WHERE, "run workers as processes or threads"},
-     WORD, AT(spawn), 0, 0, "processes|threads"},
+    {{"spawn", 0, "HOW", "processes", ENV("SPAWN"), WHERE, "workers: processes, threads, or fibers[:SEED] (help fibers)"},
+     TEXT, AT(spawn), 0, 0, NULL},
+    {{"sim", 0, "COSTS", "", ENV("SIM"), SEE, "fibers: what work takes, as compute=10ms,straggler=3:5x"},
+     TEXT, AT(sim), 0, 0, NULL},
+    {{"fiber-stack", 0, "N", "256", ENV("FIBER_STACK"), SEE, "fibers: KiB of each one's stack"},
+     COUNT, AT(fiber_stack), 16, 1 << 20, NULL},
     {{"bind", 0, "HOW", "core", ENV("BIND"), WHERE, "workers to cores, if there are enough; to nodes; or none"},
      CHOICE, AT(bind), 0, 0, "core|node|none"},
     {{"numa", 0, "HOW", "auto", ENV("NUMA"), WHERE, "memory on NUMA nodes: auto, interleave, bind or off"},
@@ -314,6 +318,14 @@ static int parse_every(const char *given_as, const char *value, struct shmt_conf
     return shmt_every_parse(given_as, value, &out->checkpoint_every, e);
 }
 
+static int parse_spawn(const char *given_as, const char *value, struct shmt_config_parsed *out, struct shmt_error *e) {
+    return shmt_spawn_parse(given_as, value, &out->spawn, e);
+}
+
+static int parse_sim(const char *given_as, const char *value, struct shmt_config_parsed *out, struct shmt_error *e) {
+    return shmt_sim_parse(given_as, value, &out->sim, e);
+}
+
 static const struct {
     const char *option;
     int (*parse)(const char *given_as, const char *value, struct shmt_config_parsed *out, struct shmt_error *e);
@@ -323,7 +335,9 @@ static const struct {
               {"race-window", parse_race},
               {"cpu", parse_cpu},
               {"stall-timeout", parse_stall_timeout},
-              {"checkpoint-every", parse_every}};
+              {"checkpoint-every", parse_every},
+              {"spawn", parse_spawn},
+              {"sim", parse_sim}};
 
 static int parse_text(struct shmt_config *config, const char *option, const char *given_as, const char *value,
                       struct shmt_error *e) {

@@ -11,6 +11,8 @@
 #include "base/error.h"
 #include "consistency/mode.h"
 #include "ps/slow.h"
+#include "configuration/spawn.h"
+#include "fibers/sim.h"
 
 #define SHMT_KEEP_BEST UINT64_MAX
 
@@ -36,6 +38,8 @@ struct shmt_config_parsed {
     enum shmt_cpu cpu;
     uint64_t stall_timeout_ns; /* 0: none */
     struct shmt_every checkpoint_every;
+    struct shmt_spawn spawn;
+    struct shmt_sim sim;
 };
 
 #define SHMT_MOST_OWN 32
@@ -49,6 +53,7 @@ struct shmt_own_option {
 struct shmt_config {
     uint64_t workers; /* 0: the cores that one may use */
     uint64_t threads, epochs, batch, group, seed;
+    uint64_t fiber_stack;                            /* KiB */
     uint64_t item;                                   /* 0: by the model */
     uint64_t steps;                                  /* 0: no limit */
     double time_limit, target_loss;                  /* seconds; NaN: none */
@@ -89,7 +94,7 @@ struct shmt_config {
     uint32_t n_own;
     bool given[SHMT_MOST_OPTIONS]; /* [i]: row i was set, to what is not "automatic" or off */
     struct shmt_config_parsed parsed;
-    char *model, *valid, *weights, *class_weight, *hugepages, *spawn;
+    char *model, *valid, *weights, *class_weight, *hugepages, *spawn, *sim;
     uint64_t optimizer, schedule, scale, backend, bind, numa, placement; /* enum shmt_rule_kind, ... */
 };
 

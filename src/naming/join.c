@@ -224,6 +224,8 @@ static int make_crew(struct stay *stay) {
     const enum shmt_seating seating = shmt_seating_of(model);
     const uint32_t threads = shmt_crew_threads(run->call, run->config, run->backend, seating);
     const uint32_t each = seating == SHMT_SEAT_OF_THREAD ? threads : 1;
+    if (c->parsed.spawn.kind == &SHMT_TEAM_FIBERS)
+        return shmt_refuse(&run->call->error, "--spawn fibers: who joins a run shares its clock: use processes or threads");
     const int rc = shmt_crew_open_topo(run->call, crew);
     if (rc < 0) return rc;
     const uint64_t places = run->spec.n_guests / shmt_seats_of_worker(&run->spec);
@@ -233,7 +235,7 @@ static int make_crew(struct stay *stay) {
     crew->n_workers = (uint32_t)(c->workers ? wished : shmt_max_u64(1, shmt_min_u64(wished, most)));
     crew->n_threads = threads;
     crew->n_seats = crew->n_workers * each;
-    crew->kind = shmt_team_kind_find(c->spawn);
+    crew->kind = c->parsed.spawn.kind;
     if (crew->n_workers > most) return fail_full(stay, each);
     run->visit->seat = calloc(crew->n_seats, sizeof *run->visit->seat);
     if (!run->visit->seat) return shmt_no_memory(&run->call->error, "for %u workers", crew->n_workers);

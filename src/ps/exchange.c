@@ -4,6 +4,7 @@
 
 #include "base/sized.h"
 #include "ps/session.h"
+#include "sync/host.h"
 #include "update/lock.h"
 
 static int refuse(struct shmtrain_session *s, const char *call, const char *what) {
@@ -108,6 +109,8 @@ static struct shmt_update delayed_update(const struct shmtrain_session *s, int t
 
 /* A slow worker's gradient is old when it comes. */
 static void begin_push(struct shmtrain_session *s) {
+    shmt_spend(SHMT_SPENT_COMPUTING, 1);
+    shmt_spend(SHMT_SPENT_PUSHING, 1);
     if (s->slow) shmt_slow_pay(s->slow);
     if (s->spec->staleness_aware && is_live(s) && s->delay == 0) measure_delay(s);
     begin_event(s, SHMT_EVENT_PUSH);
@@ -170,6 +173,7 @@ int shmtrain_pull(shmtrain_session *s, int t, uint64_t row, uint64_t n, float *o
     if (rc < 0) return rc;
     begin_event(s, SHMT_EVENT_PULL);
     shmt_span_read(&b->span, row * b->span.width, n * b->span.width, out);
+    shmt_spend(SHMT_SPENT_PULLING, 1);
     end_event(s);
     return 0;
 }
@@ -271,8 +275,9 @@ static struct shmtrain_csr part_of(const struct shmtrain_csr *x, uint64_t first,
 
 /* What the kernel `each` does, with pulls, computing and pushes told apart: the same bits. Its kernels look ahead within a group only, so
  * what the examples behind it need is asked for first. */
-static void each_traced(struct shmtrain_session *s, const struct shmt_binding *b, const struct shmtrain_csr *x, uint32_t group,
-                        shmtrain_slope *slope, void *arg, const struct shmt_update *u) {
+/* Group by group, for a trace, and where time passes between a group's pull and its push only if it is said so. */
+static void each_apart(struct shmtrain_session *s, const struct shmt_binding *b, const struct shmtrain_csr *x, uint32_t group,
+                       shmtrain_slope *slope, void *arg, const struct shmt_update *u) {
     enum { AHEAD = 8 };
     const struct shmt_kernels *k = kernels_for(s, x);
     float dot[SHMT_MAX_GROUP], slopes[SHMT_MAX_GROUP];
@@ -284,6 +289,7 @@ static void each_traced(struct shmtrain_session *s, const struct shmt_binding *b
         k->dot(&b->span, &part, dot);
         begin_event(s, SHMT_EVENT_COMPUTE);
         slope(arg, first, n, dot, slopes);
+        shmt_spend(SHMT_SPENT_COMPUTING, (double)n / x->n);
         begin_event(s, SHMT_EVENT_PUSH);
         k->push_sparse(&b->span, &part, slopes, u);
     }
@@ -300,8 +306,8 @@ int shmtrain_each(shmtrain_session *s, int t, const struct shmtrain_csr *x, uint
     if (rc < 0) return rc;
     if (group < 1 || group > 64) return refuse(s, "shmtrain_each", "a group has 1 to 64 examples");
     const struct shmt_update u = shmt_spec_tune(s->spec, (uint32_t)t, true, &s->update);
-    if (s->seat->trace)
-        each_traced(s, b, x, group, slope, arg, &u);
+    if (s->seat->trace || shmt_host()->spend)
+        each_apart(s, b, x, group, slope, arg, &u);
     else
         kernels_for(s, x)->each(&b->span, x, group, slope, arg, &u);
     b->pushed = true;
@@ -324,6 +330,7 @@ int shmtrain_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t n, fl
     const uint64_t width = b->span.width;
     begin_event(s, SHMT_EVENT_PULL);
     for (uint32_t i = 0; i < n; i++) shmt_span_read(&b->span, id[i] * width, width, out + i * width);
+    shmt_spend(SHMT_SPENT_PULLING, 1);
     end_event(s);
     return 0;
 }

@@ -119,6 +119,7 @@ static int begin_work(struct shmtrain_session *s, struct shmtrain_work *out, uin
     s->delay = 0;
     s->loss = 0;
     if (s->seat->trace) shmt_trace_item(s->seat->trace, &s->work, s->work.step - s->work.epoch * steps);
+    shmt_spend(SHMT_SPENT_ITEM, (double)s->work.n / (double)shmt_spec_largest_piece(s->spec));
     if (s->slow) shmt_slow_begin(s->slow, &s->work);
     if (s->hooks) {
         const int rc = shmt_hooks_before_step(s);
@@ -174,6 +175,7 @@ int shmtrain_clock_sized(shmtrain_session *s, struct shmtrain_fate *out, uint64_
     if (!s->in_work)
         return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "shmtrain_clock was called without an item: call shmtrain_next first");
     if ((rc = check_lent(s)) < 0) return rc;
+    shmt_spend(SHMT_SPENT_COMPUTING, 1);
     if (s->slow) shmt_slow_pay(s->slow);
     s->in_work = false;
     if (s->seat->trace) shmt_trace_item_ends(s->seat->trace);

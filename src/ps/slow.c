@@ -56,7 +56,7 @@ static uint64_t sleep_off(struct shmt_slow *slow, uint64_t from_ns) {
     uint64_t now_ns = from_ns;
     while (now_ns < until_ns && !is_over(slow)) {
         const uint64_t wake_ns = until_ns - now_ns < SLICE_NS ? until_ns : now_ns + SLICE_NS;
-        shmt_host->sleep_until(wake_ns);
+        shmt_host()->sleep_until(wake_ns);
         now_ns = shmt_now_ns();
     }
     /* A sleep of minutes behind a Ctrl-Z is no credit for minutes. */

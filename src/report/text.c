@@ -191,8 +191,11 @@ static void add_machine(char *out, size_t bytes, const struct shmtrain_report *r
     shmt_add(out, bytes, "workers     %u", r->workers);
     if (r->threads > 1) shmt_add(out, bytes, " of %u threads", r->threads);
     if (r->guests > 0) shmt_add(out, bytes, ", places for %u guest%s", r->guests, r->guests == 1 ? "" : "s");
+    const bool in_virtual_time = r->spawn && strcmp(r->spawn, "fibers") == 0;
     shmt_add(out, bytes, ", %s backend\n", r->backend);
-    if (r->cores > 0 && r->workers * (uint64_t)r->threads > r->cores)
+    if (in_virtual_time)
+        shmt_add(out, bytes, "            fibers: all times and speeds of training are virtual\n");
+    else if (r->cores > 0 && r->workers * (uint64_t)r->threads > r->cores)
         shmt_add(out, bytes, "            more threads than cores (%u): workers also wait for cores\n", r->cores);
     if (r->numa_nodes > 1)
         shmt_add(out, bytes, "memory      %s over %u NUMA nodes, pages of %s\n", r->numa, r->numa_nodes,

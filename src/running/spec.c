@@ -399,7 +399,7 @@ int shmt_spec_of_config(struct shmt_run *run, const struct shmt_crew *crew, cons
                               .trace_events = c->trace[0] ? TRACE_EVENTS : 0,
                               .head_bytes = c->name[0] ? sizeof(struct shmt_head) : 0};
     out->pauses = pauses_of_config(run);
-    out->spin_ns = SPIN_NS;
+    out->spin_ns = crew->kind == &SHMT_TEAM_FIBERS ? 0 : SPIN_NS; /* where time passes only for who sleeps */
     out->spin_seats = (uint32_t)((uint64_t)shmt_topo_cpus(crew->topo) * crew->n_seats / (crew->n_workers * crew->n_threads));
     for (uint32_t t = 0; t < run->params->n_tables; t++) {
         out->table[t] = run->params->table[t].table;

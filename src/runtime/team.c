@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static const struct shmt_team_kind *const KINDS[] = {&SHMT_TEAM_PROCESSES, &SHMT_TEAM_THREADS};
+static const struct shmt_team_kind *const KINDS[] = {&SHMT_TEAM_PROCESSES, &SHMT_TEAM_THREADS, &SHMT_TEAM_FIBERS};
 
 const struct shmt_team_kind *shmt_team_kind_find(const char *name) {
     for (size_t i = 0; i < sizeof KINDS / sizeof *KINDS; i++)
@@ -82,6 +82,8 @@ void shmt_team_notify(struct shmt_team *team) {
 int shmt_team_step(struct shmt_team *team) {
     char reports[4096];
     ssize_t got;
+    if (team->spec.kind->step && !load_relaxed(&team->ledger->over))
+        team->spec.kind->step(team); /* relaxed: this thread's own */
     do got = read(team->report_read, reports, sizeof reports);
     while (got > 0 || (got < 0 && errno == EINTR));
     /* Hung up: nobody of the team is left to write, however they ended. That alone is not enough: a stranger that was forked at

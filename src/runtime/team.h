@@ -27,6 +27,7 @@
 #include "base/atomic.h"
 #include "base/error.h"
 #include "base/guard.h"
+#include "fibers/sim.h"
 
 #define SHMT_TEAM_MAX        4096
 #define SHMT_TEAM_SUPERVISOR UINT32_MAX /* a "rank" for shmt_team_pid */
@@ -43,10 +44,11 @@ struct shmt_team_kind {
     int (*start)(struct shmt_team *team, struct shmt_error *e);
     void (*kill)(struct shmt_team *team);
     int (*kill_worker)(const struct shmt_team *team, uint32_t rank, pid_t pid);
+    void (*step)(struct shmt_team *team);   /* before each look whether all have ended; NULL: workers go on by themselves */
     int (*collect)(struct shmt_team *team); /* after the end: frees what `start` has made; the supervisor's wait status, or 0 */
 };
 
-extern const struct shmt_team_kind SHMT_TEAM_PROCESSES, SHMT_TEAM_THREADS;
+extern const struct shmt_team_kind SHMT_TEAM_PROCESSES, SHMT_TEAM_THREADS, SHMT_TEAM_FIBERS;
 
 /* NULL: no kind has this name. */
 const struct shmt_team_kind *shmt_team_kind_find(const char *name);
@@ -69,6 +71,13 @@ enum shmt_team_outcome {
     SHMT_TEAM_RESPAWNS   /* the worker is started again */
 };
 
+/* How fibers run. */
+struct shmt_virtual {
+    uint64_t seed;
+    size_t stack_bytes;
+    struct shmt_sim sim;
+};
+
 struct shmt_team_spec {
     const struct shmt_team_kind *kind;
     uint32_t n; /* workers, 1 .. SHMT_TEAM_MAX */
@@ -89,6 +98,8 @@ struct shmt_team_spec {
     /* Processes: files that may be changed while a worker is stopped; a worker that continues and finds that they may have
      * been ends. Without a name: none. Kept by the caller until the end. */
     struct shmt_guarded guarded[2];
+
+    const struct shmt_virtual *virtual; /* fibers; NULL: nothing takes time. Kept by the caller until the start */
 
     /* For the sentence about a worker that has failed by dying: what it was doing, as "at item 7 of epoch 2". Called in the
      * caller's process. May be NULL, and may leave `out` empty. */

@@ -50,6 +50,7 @@ struct shmt_team {
     pid_t supervisor; /* 0 when it was collected */
     /* threads */
     struct shmt_team_threads *threads;
+    struct shmt_team_fibers *fibers;
 };
 
 /* A body that returned this is no failure of its own. */

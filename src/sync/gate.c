@@ -73,7 +73,7 @@ static void wake(struct shmt_gate *sleeper) {
      * strength. */
     store_release(&sleeper->asleep, 0);
     SHMT_POINT("wake:emptied");
-    shmt_host->wake(&sleeper->asleep);
+    shmt_host()->wake(&sleeper->asleep);
 }
 
 void shmt_gate_reach(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t value) {
@@ -162,7 +162,7 @@ static bool spin(const struct shmt_gates *gates, enum shmt_gate_word word, uint6
     if (gates->watch.spin_ns == 0) {
         /* The missing member may be waiting for this very processor: offering it costs less than a sleep and a wake-up. */
         for (int k = 0; k < 2; k++) {
-            shmt_host->yield();
+            shmt_host()->yield();
             if (reached(gates, word, target, i)) return true;
         }
         return false;
@@ -188,7 +188,7 @@ static void sleep_for(const struct shmt_gates *gates, enum shmt_gate_word word, 
     SHMT_POINT("sleep:announced");
     fence_seq_cst(); /* pairs with the one in shmt_gates_wake, for the watch words, whose stores we do not command */
     if (load_seq_cst(word_of(gates, word, i)) < target && !aborted(gates) && counts(gates, i)) /* (b) */
-        shmt_host->wait(&mine->asleep, code, NAP_NS);
+        shmt_host()->wait(&mine->asleep, code, NAP_NS);
     SHMT_POINT("sleep:woken");
     store_relaxed(&mine->asleep, 0);                              /* late sight of it costs a needless wake-up, */
     (void)take_relaxed(&gate_of(gates, i)->sleepers, UINT32_MAX); /* and of this a needless look */
@@ -222,7 +222,7 @@ static bool spin_until(const struct shmt_gates *gates, int (*ready)(void *arg, u
                        uint32_t *for_whom) {
     if (gates->watch.spin_ns == 0) {
         for (int k = 0; k < 2; k++) {
-            shmt_host->yield();
+            shmt_host()->yield();
             if (ready(arg, for_whom)) return true;
         }
         return false;
@@ -244,7 +244,7 @@ static void sleep_until(const struct shmt_gates *gates, int (*ready)(void *arg, 
     store_seq_cst(&mine->asleep, FOR_AN_ANSWER); /* (a) */
     SHMT_POINT("sleep-until:announced");
     fence_seq_cst(); /* pairs with the ones in shmt_gates_notify, _wake, and here */
-    if (!ready(arg, for_whom) && !aborted(gates)) shmt_host->wait(&mine->asleep, FOR_AN_ANSWER, NAP_NS); /* (b) */
+    if (!ready(arg, for_whom) && !aborted(gates)) shmt_host()->wait(&mine->asleep, FOR_AN_ANSWER, NAP_NS); /* (b) */
     store_relaxed(&mine->asleep, 0); /* late sight of it costs a needless wake-up */
 }
 

@@ -13,6 +13,13 @@
 
 #include "base/atomic.h"
 
+enum shmt_spent {
+    SHMT_SPENT_ITEM,      /* an item begins, and its computing will take `times` as much as a full one's */
+    SHMT_SPENT_COMPUTING, /* of the item's computing the share `times` is done; 1: all that is left */
+    SHMT_SPENT_PULLING,   /* so many pulls */
+    SHMT_SPENT_PUSHING
+};
+
 /* Called by any thread of a worker, or of the caller's process; none fails. In each of them, `now_ns` included, other workers
  * may run and time may pass. In `now_ns` time must pass, because callers spin until a given time. */
 struct shmt_host_ops {
@@ -23,16 +30,24 @@ struct shmt_host_ops {
      * signal): the caller looks again at what it waits for. Comparing and falling asleep are one step for `wake`. */
     void (*wait)(_Atomic uint32_t *word, uint32_t expected, uint64_t at_most_ns);
     void (*wake)(_Atomic uint32_t *word); /* all that sleep on *word, in any process, at any address */
+    /* Work that takes time has been done. NULL: it has taken its time itself. */
+    void (*spend)(enum shmt_spent what, double times);
+    uint64_t shortest_sleep_ns; /* a shorter one takes longer than it was told to: who wants one spins */
 };
 
 extern const struct shmt_host_ops SHMT_HOST_MACHINE;
 
 /* Who answers: the machine, if nobody else was chosen. */
-extern const struct shmt_host_ops *shmt_host;
+extern const struct shmt_host_ops *_Atomic shmt_host_in_use;
 
-/* Before any worker begins, and again after the last one's end. Workers' processes inherit it. */
-static inline void shmt_host_use(const struct shmt_host_ops *host) { shmt_host = host; }
+/* Before any worker begins, and again after the last one's end. Workers' processes inherit it. relaxed, both: tables are constants. */
+static inline void shmt_host_use(const struct shmt_host_ops *host) { store_relaxed(&shmt_host_in_use, host); }
+static inline const struct shmt_host_ops *shmt_host(void) { return load_relaxed(&shmt_host_in_use); }
 
-static inline uint64_t shmt_now_ns(void) { return shmt_host->now_ns(); }
+static inline uint64_t shmt_now_ns(void) { return shmt_host()->now_ns(); }
 
-static inline void shmt_sleep_ns(uint64_t ns) { shmt_host->sleep_until(shmt_host->now_ns() + ns); }
+static inline void shmt_spend(enum shmt_spent what, double times) {
+    if (shmt_host()->spend) shmt_host()->spend(what, times);
+}
+
+static inline void shmt_sleep_ns(uint64_t ns) { shmt_host()->sleep_until(shmt_host()->now_ns() + ns); }

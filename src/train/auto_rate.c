@@ -70,7 +70,8 @@ static double reach_of(const struct shmt_rate_wish *w) {
     return slow * falls * sooner * spread_of(w) * reach;
 }
 
-/* Others' updates come between the parameters that a gradient is of and its own. Where a curvature is known its rates leave room for that. */
+/* Others' updates come between the parameters that a gradient is of and its own. Where a curvature is known, its rates leave room for
+ * that. */
 static double late_of(const struct shmt_rate_wish *w) {
     const bool is_late = w->live && w->model->traits.pushes_tables && w->model->traits.curvature <= 0;
     return is_late && w->sharers > 1 ? w->sharers - 1.0 : 0;

@@ -41,7 +41,7 @@ _Atomic uint32_t *shmt_unit_wait(const struct shmt_locks *locks, _Atomic uint32_
         if (look % LOOKS != 0)
             shmt_relax_processor();
         else if (look < LOOKS * YIELDS)
-            shmt_host->yield();
+            shmt_host()->yield();
         else
             nap(&nap_ns);
     }

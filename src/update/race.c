@@ -5,8 +5,6 @@
 #include "base/random.h"
 #include "base/relax.h"
 
-#define SHORTEST_NS 100000 /* a sleep takes some 60 us longer than it was told to (timer slack) */
-
 /* relaxed: flags that carry nothing but themselves; whoever sees them late waits once more */
 static int is_over(const struct shmt_race *race) { return load_relaxed(race->abort) != 0 || load_relaxed(race->stop) != 0; }
 
@@ -14,9 +12,9 @@ void shmt_race_wait(struct shmt_race *race) {
     if (race->share < 1 && shmt_unit(shmt_mix64(race->seed + race->drawn++)) >= race->share) return;
     if (is_over(race)) return;
     const uint64_t until_ns = shmt_now_ns() + race->window_ns;
-    if (race->window_ns < SHORTEST_NS) {
+    if (race->window_ns < shmt_host()->shortest_sleep_ns) {
         while (shmt_now_ns() < until_ns) shmt_relax_processor();
         return;
     }
-    shmt_host->sleep_until(until_ns); /* interrupted: the push goes on at once */
+    shmt_host()->sleep_until(until_ns); /* interrupted: the push goes on at once */
 }

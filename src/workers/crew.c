@@ -31,7 +31,7 @@ enum shmt_seating shmt_seating_of(const struct shmtrain_model *model) {
 
 /* The option's; threads where the backend's seats cannot be taken in other processes. */
 static const struct shmt_team_kind *kind_of(const struct shmt_config *config, const struct shmt_backend *backend) {
-    const struct shmt_team_kind *kind = shmt_team_kind_find(config->spawn); /* options let no other name through */
+    const struct shmt_team_kind *kind = config->parsed.spawn.kind;
     return kind->shares_process || (backend->caps & SHMT_CAP_PROCESSES) ? kind : &SHMT_TEAM_THREADS;
 }
 
@@ -71,6 +71,22 @@ int shmt_crew_open_topo(struct shmt_call *call, struct shmt_crew *crew) {
     return rc < 0 ? rc : check_machine(call, crew->topo);
 }
 
+/* Fibers are one thread of one process, whose clock nobody else has. */
+static int settle_fibers(struct shmt_call *call, const struct shmt_config *c, struct shmt_crew *crew) {
+    if (crew->kind != &SHMT_TEAM_FIBERS)
+        return c->sim[0] == '\0'
+                   ? 0
+                   : shmt_refuse(&call->error, "--sim is for workers in virtual time: use --spawn fibers, or leave it out");
+    if (crew->n_threads > 1) return shmt_refuse(&call->error, "--spawn fibers: each worker has one thread: use --threads 1");
+    if (c->name[0])
+        return shmt_refuse(&call->error, "--spawn fibers: nobody can join workers in virtual time: leave out --name");
+    crew->virtual = (struct shmt_virtual){.seed = c->parsed.spawn.has_seed ? c->parsed.spawn.seed : c->seed,
+                                          .stack_bytes = c->fiber_stack << 10,
+                                          .sim = c->parsed.sim};
+    crew->machine.bind = SHMT_BIND_NONE;
+    return shmt_sim_check(&c->parsed.sim, "--sim", crew->n_workers, &call->error);
+}
+
 int shmt_crew_make(struct shmt_call *call, const struct shmt_config *c, const struct shmt_backend *backend,
                    enum shmt_seating seating, struct shmt_crew *out) {
     struct shmt_crew crew = {0};
@@ -95,6 +111,7 @@ int shmt_crew_make(struct shmt_call *call, const struct shmt_config *c, const st
     crew.kind = kind_of(c, backend);
     rc = shmt_machine_make(c, crew.topo, crew.n_workers, crew.n_guests / seats_per_worker, crew.n_threads,
                            crew.n_seats + crew.n_guests, &call->log, &crew.machine, &call->error);
+    if (rc == 0) rc = settle_fibers(call, c, &crew);
     if (rc < 0) {
         shmt_crew_free(&crew);
         return rc;

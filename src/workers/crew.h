@@ -20,6 +20,7 @@ struct shmt_crew {
     uint32_t n_workers, n_threads, n_seats;
     uint32_t n_guests; /* further seats, for workers that join by name */
     const struct shmt_team_kind *kind;
+    struct shmt_virtual virtual; /* how fibers run */
 };
 
 /* What a worker's threads do: an own worker function starts its own and has one seat; those of sparse models train side by

@@ -71,6 +71,8 @@ int shmt_workers_run(const struct shmt_workers *workers, const struct shmt_drive
     if (w.seat && !number) return shmt_no_memory(&w.run->call->error, "for the numbers of %u workers", w.crew->n_workers);
     for (uint32_t i = 0; number && i < w.crew->n_workers; i++)
         number[i] = w.seat[i * lanes] / run_lanes; /* as the run counts */
+    struct shmt_virtual virtual = w.crew->virtual;
+    shmt_sim_settle(&virtual.sim, shmt_spec_largest_piece(run));
     struct shmt_team_spec spec = {.kind = w.crew->kind,
                                   .n = w.crew->n_workers,
                                   .body = worker_body,
@@ -80,6 +82,7 @@ int shmt_workers_run(const struct shmt_workers *workers, const struct shmt_drive
                                   .grace_ms = SHMT_GRACE_MS,
                                   .what = "training",
                                   .number = number,
+                                  .virtual = &virtual,
                                   .guarded = {w.run->job.train_guard, w.run->job.valid_guard}};
     if (!w.seat) shmt_deaths_tell_team(w.run, &spec);
     const int rc = shmt_drive(w.run->call, &spec, driver);

@@ -1,0 +1,74 @@
+/* A team of fibers: workers in virtual time, on the thread that drives the team. Called by team.c, by the row at the end; relies on the
+ * room fibers for all that they do. The contract is that of threads, but that nothing goes on outside of `step`: the descriptor is
+ * always readable, and each step gives them a slice of time. */
+#include "runtime/team_priv.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "fibers/scheduler.h"
+
+#define SLICE_NS     20000000 /* of the machine's time, for those who look at the run meanwhile */
+#define SLICE_EVENTS 64
+
+struct shmt_team_fibers {
+    struct shmt_fibers *all;
+};
+
+static void abort_team(struct shmt_team *team, uint32_t value) {
+    if (team->spec.abort && load_relaxed(team->spec.abort) == 0) store_relaxed(team->spec.abort, value); /* one thread */
+    if (team->spec.on_abort) team->spec.on_abort(team->spec.arg);
+}
+
+static void run(void *arg, uint32_t rank) {
+    struct shmt_team *team = arg;
+    struct shmt_team_end *end = &team->ledger->end[rank];
+    end->status = team->spec.body(team->spec.arg, rank, team, &end->error);
+    store_relaxed(&end->returned, 1); /* relaxed, all: one thread */
+    if (shmt_team_is_clean_end(end->status) || load_relaxed(&team->ledger->first) != 0) return;
+    store_relaxed(&team->ledger->first, rank + 1);
+    abort_team(team, rank + 1);
+}
+
+static int start(struct shmt_team *team, struct shmt_error *e) {
+    const struct shmt_virtual *how = team->spec.virtual;
+    struct shmt_team_fibers *fibers = calloc(1, sizeof *fibers);
+    if (!fibers) return shmt_no_memory(e, "to start %u fibers for %s", team->spec.n, team->what);
+    const struct shmt_fibers_spec spec = {.n = team->spec.n,
+                                          .seed = how ? how->seed : 0,
+                                          .begin_ns = shmt_now_ns(), /* times of before stay before */
+                                          .stack_bytes = how ? how->stack_bytes : SHMT_FIBER_STACK,
+                                          .sim = how ? how->sim : (struct shmt_sim){.look_ns = 1},
+                                          .body = run,
+                                          .arg = team};
+    const int rc = shmt_fibers_make(&spec, &fibers->all, e);
+    if (rc < 0) {
+        free(fibers);
+        return rc;
+    }
+    team->fibers = fibers;
+    shmt_team_notify(team);
+    return 0;
+}
+
+static void step(struct shmt_team *team) {
+    const uint64_t end_ns = SHMT_HOST_MACHINE.now_ns() + SLICE_NS;
+    bool over = false;
+    while (!over && SHMT_HOST_MACHINE.now_ns() < end_ns) over = shmt_fibers_run(team->fibers->all, SLICE_EVENTS);
+    if (over) store_relaxed(&team->ledger->over, 1);
+    shmt_team_notify(team); /* the next step is due at once */
+}
+
+static void kill_all(struct shmt_team *team) {
+    if (!load_relaxed(&team->ledger->over)) abort_team(team, SHMT_TEAM_KILLED);
+}
+
+static int collect(struct shmt_team *team) {
+    shmt_fibers_free(team->fibers->all);
+    free(team->fibers);
+    team->fibers = NULL;
+    return 0;
+}
+
+const struct shmt_team_kind SHMT_TEAM_FIBERS = {
+    .name = "fibers", .shares_process = true, .start = start, .step = step, .kill = kill_all, .collect = collect};

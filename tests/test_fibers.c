@@ -1,0 +1,318 @@
+/* Fibers: clocks, waits and wakes in virtual time; what work takes there; and the same seed gives the same run. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/atomic.h"
+#include "base/clock.h"
+#include "base/sanitizer.h"
+#include "fibers/scheduler.h"
+#include "sync/host.h"
+
+#define MOST  2048
+#define BEGIN UINT64_C(1000000)
+
+static uint32_t g_order[MOST], g_n; /* who has noted itself, in which order */
+static uint64_t g_at[MOST];         /* and when */
+static _Atomic uint32_t g_word;
+
+static void note(uint32_t i) {
+    const uint64_t now = shmt_now_ns(); /* others may note themselves meanwhile */
+    g_at[g_n] = now;
+    g_order[g_n++] = i;
+}
+
+static void run_all(uint32_t n, uint64_t seed, const char *sim, void (*body)(void *arg, uint32_t i)) {
+    struct shmt_fibers_spec spec = {.n = n, .seed = seed, .begin_ns = BEGIN, .stack_bytes = 64 << 10, .body = body};
+    struct shmt_fibers *f = NULL;
+    struct shmt_error e = {0};
+    g_n = 0;
+    store_relaxed(&g_word, 0);
+    if (shmt_sim_parse("--sim", sim, &spec.sim, &e) < 0 || shmt_fibers_make(&spec, &f, &e) < 0) fail_msg("%s", e.text);
+    while (!shmt_fibers_run(f, 1000)) continue;
+    assert_true(shmt_fibers_events(f) >= n);
+    shmt_fibers_free(f);
+    assert_ptr_equal(shmt_host(), &SHMT_HOST_MACHINE);
+}
+
+/* ---- time ---- */
+
+static void sleep_the_longer_the_lower(void *arg, uint32_t i) {
+    (void)arg;
+    shmt_host()->sleep_until(BEGIN + (1000 - i) * 1000);
+    note(i);
+}
+
+static void who_sleeps_less_goes_on_first(void **state) {
+    (void)state;
+    run_all(1000, 1, "", sleep_the_longer_the_lower);
+    for (uint32_t k = 0; k < 1000; k++) {
+        assert_int_equal(g_order[k], 999 - k);
+        assert_true(g_at[k] >= BEGIN + (k + 1) * 1000 && g_at[k] < BEGIN + (k + 2) * 1000);
+    }
+}
+
+static void look_and_offer(void *arg, uint32_t i) {
+    (void)arg;
+    uint64_t before = 0;
+    for (int k = 0; k < 100; k++) {
+        const uint64_t now = shmt_now_ns();
+        assert_true(now > before); /* else who spins until a time would spin for ever */
+        before = now;
+        if (k % 3 == 0) shmt_host()->yield();
+    }
+    note(i);
+}
+
+static void a_look_at_the_clock_takes_time(void **state) {
+    (void)state;
+    run_all(3, 1, "look=20ns", look_and_offer);
+    assert_int_equal(g_n, 3);
+    assert_true(g_at[2] >= BEGIN + 134 * 20);
+}
+
+static void note_thrice(void *arg, uint32_t i) {
+    (void)arg;
+    for (int k = 0; k < 3; k++) {
+        note(i);
+        shmt_sleep_ns(1000);
+    }
+}
+
+static void equal_times_are_in_an_order_that_the_seed_chooses(void **state) {
+    uint32_t first[MOST], differ = 0;
+    (void)state;
+    run_all(16, 7, "", note_thrice);
+    memcpy(first, g_order, sizeof first);
+    run_all(16, 7, "", note_thrice);
+    assert_int_equal(g_n, 48);
+    assert_memory_equal(first, g_order, 48 * sizeof *first);
+    for (uint64_t seed = 8; seed < 12; seed++) {
+        run_all(16, seed, "", note_thrice);
+        differ += memcmp(first, g_order, 48 * sizeof *first) != 0;
+    }
+    assert_int_equal(differ, 4);
+}
+
+/* ---- waits ---- */
+
+static void wait_or_wake(void *arg, uint32_t i) {
+    (void)arg;
+    if (i == 0) {
+        shmt_host()->sleep_until(BEGIN + 500000);
+        store_relaxed(&g_word, 1);
+        shmt_host()->wake(&g_word);
+        return;
+    }
+    while (load_relaxed(&g_word) == 0) shmt_host()->wait(&g_word, 0, i == 1 ? 200000 : 100000000);
+    note(i);
+}
+
+static void all_who_wait_for_a_word_are_woken(void **state) {
+    (void)state;
+    run_all(300, 3, "", wait_or_wake);
+    assert_int_equal(g_n, 299);
+    for (uint32_t k = 0; k < g_n; k++) assert_true(g_at[k] >= BEGIN + 500000 && g_at[k] < BEGIN + 600000);
+}
+
+static void wait_in_vain(void *arg, uint32_t i) {
+    static _Atomic uint32_t never;
+    (void)arg;
+    shmt_host()->wait(&never, 1, UINT64_C(1000000000)); /* it is another one: nobody would wake it */
+    if (i == 0) note(i);
+    shmt_host()->wait(&never, 0, 1000000);
+    note(i);
+}
+
+static void a_wait_ends_when_its_time_is_over_or_the_word_is_another(void **state) {
+    (void)state;
+    run_all(2, 1, "", wait_in_vain);
+    assert_int_equal(g_n, 3);
+    assert_true(g_at[0] < BEGIN + 10000);
+    for (int k = 1; k < 3; k++) assert_true(g_at[k] >= BEGIN + 1000000 && g_at[k] < BEGIN + 1100000);
+}
+
+static void *look_at_the_machine(void *arg) {
+    const uint64_t before = shmt_machine_ns(), now = shmt_now_ns(), after = shmt_machine_ns();
+    *(bool *)arg = before <= now && now <= after;
+    return NULL;
+}
+
+static void ask_in_another_thread(void *arg, uint32_t i) {
+    pthread_t thread;
+    bool is_the_machine = false;
+    (void)arg, (void)i;
+    assert_int_equal(pthread_create(&thread, NULL, look_at_the_machine, &is_the_machine), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_true(is_the_machine);
+    assert_true(shmt_now_ns() < BEGIN + 10000);
+}
+
+static void other_threads_are_answered_by_the_machine(void **state) {
+    (void)state;
+    run_all(1, 1, "", ask_in_another_thread);
+}
+
+/* ---- work ---- */
+
+static void work_an_item(void *arg, uint32_t i) {
+    (void)arg;
+    shmt_spend(SHMT_SPENT_ITEM, 0.5);
+    shmt_spend(SHMT_SPENT_PULLING, 2);
+    shmt_spend(SHMT_SPENT_COMPUTING, 0.25);
+    note(i);
+    shmt_spend(SHMT_SPENT_COMPUTING, 1); /* what is left */
+    shmt_spend(SHMT_SPENT_COMPUTING, 1); /* nothing is */
+    note(i);
+    shmt_spend(SHMT_SPENT_PUSHING, 1);
+    note(i);
+}
+
+static void work_takes_what_the_costs_say(void **state) {
+    static const uint64_t WANT[] = {20000 + 125000, 20000 + 500000, 20000 + 500000 + 5000};
+    (void)state;
+    run_all(2, 1, "compute=1ms,pull=10us,push=5us,straggler=1:3x,look=1ns", work_an_item);
+    int of_first = 0, of_second = 0;
+    for (uint32_t k = 0; k < 6; k++) {
+        const uint64_t slower = g_order[k] ? 2 * (WANT[g_order[k] ? of_second : of_first] - 20000) : 0;
+        uint64_t want = g_order[k] ? WANT[of_second++] : WANT[of_first++];
+        if (g_order[k]) want += of_second == 3 ? UINT64_C(2) * 500000 : slower;
+        assert_in_range(g_at[k] - BEGIN, want, want + 100);
+    }
+}
+
+/* What may be typed, and what is said of the rest. */
+static void costs_are_times_or_distributions(void **state) {
+    static const char *const WELL[] = {"",
+                                       "compute=10ms",
+                                       "compute=0.5us",
+                                       "pull=uniform:1us:2us",
+                                       "push=exponential:3ns",
+                                       "compute=lognormal:10ms:0.3,straggler=3:5x,straggler=4:1.5x,look=1ms",
+                                       "compute=0s"};
+    static const struct {
+        const char *text, *said;
+    } ILL[] = {{"compute=10", "--sim \"compute=10\": expected a time with its unit, as 10ms"},
+               {"compute=", "expected a time"},
+               {"compute", "--sim \"compute\": expected compute=, pull=, push=, look= or straggler="},
+               {"think=1ms", "--sim \"think=1ms\": expected compute="},
+               {"compute=1ms,", "--sim \"\": expected compute="},
+               {"compute=-1ms", "expected a time"},
+               {"compute=1e3ms", "expected a time"},
+               {"compute=100000000s", "expected a time"},
+               {"compute=lognormal:1ms", "expected a time"},
+               {"compute=lognormal:1ms:9", "a sigma of 0 to 5"},
+               {"compute=lognormal:1ms:x", "a sigma of 0 to 5"},
+               {"pull=uniform:2us:1us", "the smaller time before the larger one"},
+               {"push=exponential:1us:2", "expected a time"},
+               {"push=normal:1us:2", "expected a time"},
+               {"straggler=3", "as straggler=3:5x"},
+               {"straggler=3:5", "as straggler=3:5x"},
+               {"straggler=x:5x", "as straggler=3:5x"},
+               {"straggler=3:0.5x", "as straggler=3:5x"},
+               {"look=0ns", "expected a time of 1ns to 1ms"},
+               {"look=2s", "expected a time of 1ns to 1ms"}};
+    struct shmt_sim sim;
+    (void)state;
+    for (size_t i = 0; i < sizeof WELL / sizeof *WELL; i++) {
+        struct shmt_error e = {0};
+        if (shmt_sim_parse("--sim", WELL[i], &sim, &e) < 0) fail_msg("%s: %s", WELL[i], e.text);
+    }
+    for (size_t i = 0; i < sizeof ILL / sizeof *ILL; i++) {
+        struct shmt_error e = {0};
+        assert_int_equal(shmt_sim_parse("--sim", ILL[i].text, &sim, &e), SHMTRAIN_E_USAGE);
+        if (!strstr(e.text, ILL[i].said)) fail_msg("%s: %s", ILL[i].text, e.text);
+    }
+}
+
+static int compare_counts(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+static void draws_follow_their_distribution(void **state) {
+    enum { N = 20001 };
+    static const struct {
+        const char *text;
+        double median, mean;
+    } CASES[] = {{"compute=10us", 1e4, 1e4},
+                 {"compute=lognormal:10us:0.5", 1e4, 1e4 * 1.1331},
+                 {"compute=exponential:10us", 1e4 * 0.6931, 1e4},
+                 {"compute=uniform:10us:30us", 2e4, 2e4}};
+    uint64_t *drawn = calloc(N, sizeof *drawn);
+    (void)state;
+    assert_non_null(drawn);
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct shmt_sim sim;
+        struct shmt_error e = {0};
+        double sum = 0;
+        assert_int_equal(shmt_sim_parse("--sim", CASES[i].text, &sim, &e), 0);
+        for (uint64_t k = 0; k < N; k++) sum += (double)(drawn[k] = shmt_cost_draw(&sim.compute, 5, 3, k));
+        qsort(drawn, N, sizeof *drawn, compare_counts);
+        assert_true((double)drawn[N / 2] > 0.97 * CASES[i].median && (double)drawn[N / 2] < 1.03 * CASES[i].median);
+        assert_true(sum / N > 0.97 * CASES[i].mean && sum / N < 1.03 * CASES[i].mean);
+    }
+    free(drawn);
+}
+
+/* The same on every machine: they are made of no library's functions. */
+static void draws_are_these_numbers(void **state) {
+    const struct shmt_cost lognormal = {SHMT_COST_LOGNORMAL, 1e6, 0.3}, exponential = {SHMT_COST_EXPONENTIAL, 1e6, 0};
+    (void)state;
+    assert_int_equal(shmt_cost_draw(&lognormal, 1, 2, 3), 1420226);
+    assert_int_equal(shmt_cost_draw(&lognormal, 1, 2, 4), 692741);
+    assert_int_equal(shmt_cost_draw(&exponential, 1, 2, 3), 2640400);
+}
+
+/* ---- stacks ---- */
+
+static int dig(volatile char *above, int depth) {
+    volatile char here[512];
+    here[0] = (char)depth;
+    if (above) here[1] = above[0];
+    return depth > 1000 ? here[1] : dig(here, depth + 1) + here[0]; /* half a mebibyte of a stack of 64 KiB */
+}
+
+static void dig_deep(void *arg, uint32_t i) {
+    (void)arg, (void)i;
+    if (dig(NULL, 0) == 12345) note(i);
+}
+
+static void who_leaves_its_stack_is_stopped_by_a_guard_page(void **state) {
+    (void)state;
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        close(STDERR_FILENO); /* sanitizers have something to say */
+        run_all(2, 1, "", dig_deep);
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFSIGNALED(status) ? WTERMSIG(status) == SIGSEGV || WTERMSIG(status) == SIGABRT : WEXITSTATUS(status) != 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_sleeps_less_goes_on_first),
+        cmocka_unit_test(a_look_at_the_clock_takes_time),
+        cmocka_unit_test(equal_times_are_in_an_order_that_the_seed_chooses),
+        cmocka_unit_test(all_who_wait_for_a_word_are_woken),
+        cmocka_unit_test(a_wait_ends_when_its_time_is_over_or_the_word_is_another),
+        cmocka_unit_test(other_threads_are_answered_by_the_machine),
+        cmocka_unit_test(work_takes_what_the_costs_say),
+        cmocka_unit_test(costs_are_times_or_distributions),
+        cmocka_unit_test(draws_follow_their_distribution),
+        cmocka_unit_test(draws_are_these_numbers),
+        cmocka_unit_test(who_leaves_its_stack_is_stopped_by_a_guard_page),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,105 @@
+/* Workers as fibers, from outside: the same seed gives the same run, sync the bits of processes, and times are virtual. */
+#include "run_program.h"
+
+#include <math.h>
+
+#define DATA "builtin:sparse:examples=6000,features=300,nonzeros=9"
+
+struct run {
+    char parameters[24];
+    double seconds, delay, waiting;
+};
+
+static struct run run_of(struct program *p) {
+    struct run r;
+    program_assert_status(p, 0);
+    json_t *run = program_json(p);
+    snprintf(r.parameters, sizeof r.parameters, "%s", json_string_value(json_object_get(run, "parameters_xxh64")));
+    r.seconds = json_number_value(json_object_get(run, "train_seconds"));
+    r.waiting = json_number_value(json_object_get(run, "wait_fraction"));
+    r.delay = json_number_value(json_object_get(json_object_get(run, "delay"), "mean"));
+    json_decref(run);
+    return r;
+}
+#define RUN_OF(...) run_of(RUN("-q", "--json", "-e", "3", "--spawn", __VA_ARGS__, DATA))
+
+static bool are_alike(const struct run *a, const struct run *b) {
+    return strcmp(a->parameters, b->parameters) == 0 && a->seconds == b->seconds && a->delay == b->delay &&
+           a->waiting == b->waiting;
+}
+
+static void the_same_seed_gives_the_same_run_in_every_mode(void **state) {
+    static const char *const MODES[] = {"async", "hogwild", "sync", "ssp:2", "backup:6", "local:8"};
+    (void)state;
+    for (size_t i = 0; i < sizeof MODES / sizeof *MODES; i++) {
+        const struct run one = RUN_OF("fibers:5", "-w", "8", "--item", "64", "--mode", MODES[i]);
+        const struct run again = RUN_OF("fibers:5", "-w", "8", "--item", "64", "--mode", MODES[i], "--bind", "none");
+        const struct run other = RUN_OF("fibers:6", "-w", "8", "--item", "64", "--mode", MODES[i]);
+        if (!are_alike(&one, &again))
+            fail_msg("%s: %s in %.9f s, %s in %.9f s", MODES[i], one.parameters, one.seconds, again.parameters, again.seconds);
+        assert_true(other.seconds != one.seconds);
+        assert_int_equal(strcmp(other.parameters, one.parameters) == 0, strcmp(MODES[i], "sync") == 0);
+    }
+}
+
+static void sync_has_the_bits_of_processes(void **state) {
+    (void)state;
+    const struct run processes = RUN_OF("processes", "-w", "3", "--mode", "sync"),
+                     fibers = RUN_OF("fibers", "-w", "40", "--mode", "sync");
+    assert_string_equal(processes.parameters, fibers.parameters);
+}
+
+/* Items take 1 ms, 64 of 6000 examples each, by 4 workers: 94 items an epoch, three epochs. */
+static void time_passes_as_the_costs_say(void **state) {
+    (void)state;
+    const struct run even =
+        RUN_OF("fibers", "-w", "4", "--mode", "hogwild", "--item", "64", "--sim", "compute=1ms,pull=0s,push=0s");
+    assert_true(even.seconds > 3 * 0.0234 && even.seconds < 3 * 0.0242);
+    assert_true(even.delay > 100 && even.delay < 64 * 4); /* in updates: the others' within an item */
+    const struct run slow = RUN_OF("fibers", "-w", "4", "--mode", "sync", "--sim", "compute=1ms,straggler=2:5x");
+    assert_true(slow.waiting > 0.5); /* three of four wait for it for most of the time */
+}
+
+static void a_thousand_workers_train(void **state) {
+    (void)state;
+    const struct run many = RUN_OF("fibers", "-w", "1000", "--mode", "hogwild", "--item", "1", "--rate", "0.01");
+    assert_true(isfinite(many.seconds) && many.seconds > 0);
+}
+
+static void opening_lines_say_that_times_are_virtual(void **state) {
+    (void)state;
+    struct program *p = RUN("--spawn", "fibers", "-w", "8", "-e", "1", DATA);
+    program_assert_status(p, 0);
+    assert_non_null(
+        strstr(p->text[OUT], "workers     8, shm backend\n            fibers: all times and speeds of training are virtual\n"));
+}
+
+static void what_fibers_cannot_do_is_refused_in_one_line(void **state) {
+    (void)state;
+    program_assert_refused(RUN("--spawn", "fibres", DATA), 2,
+                           "--spawn fibres: expected processes, threads or fibers, or fibers and a seed, as fibers:7");
+    program_assert_refused(RUN("--spawn", "fibers:x", DATA), 2, "--spawn fibers:x: expected");
+    program_assert_refused(RUN("--spawn", "threads:1", DATA), 2, "--spawn threads:1: expected");
+    program_assert_refused(RUN("--spawn", "fibers", "-t", "2", DATA), 2,
+                           "--spawn fibers: each worker has one thread: use --threads 1");
+    program_assert_refused(RUN("--spawn", "fibers", "--name", "shmtrain-fibers", DATA), 2,
+                           "nobody can join workers in virtual time: leave out --name");
+    program_assert_refused(RUN("--sim", "compute=1ms", DATA), 2,
+                           "--sim is for workers in virtual time: use --spawn fibers, or leave it out");
+    program_assert_refused(RUN("--spawn", "fibers", "--sim", "compute=1", DATA), 2,
+                           "--sim \"compute=1\": expected a time with its unit");
+    program_assert_refused(RUN("--spawn", "fibers", "-w", "2", "--sim", "straggler=2:5x", DATA), 2,
+                           "--sim straggler=2: workers are 0 to 1");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        PROGRAM_TEST(the_same_seed_gives_the_same_run_in_every_mode),
+        PROGRAM_TEST(sync_has_the_bits_of_processes),
+        PROGRAM_TEST(time_passes_as_the_costs_say),
+        PROGRAM_TEST(a_thousand_workers_train),
+        PROGRAM_TEST(opening_lines_say_that_times_are_virtual),
+        PROGRAM_TEST(what_fibers_cannot_do_is_refused_in_one_line),
+    };
+    return cmocka_run_group_tests_name("fibers", tests, program_make_folder, program_remove_folder);
+}
