@@ -32,6 +32,7 @@ struct run {
     int (*work)(struct run *, shmtrain_session *);
     shmt_epoch_end *epoch_end;
     void *board;
+    const struct shmt_virtual *virtual; /* of fibers; NULL: the usual */
 };
 void begin(struct run *run, const struct kase *k, struct shmt_spec spec);
 int go(struct run *run, int (*work)(struct run *, shmtrain_session *), struct shmt_error *e);

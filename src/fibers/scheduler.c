@@ -320,3 +320,9 @@ void shmt_fibers_free(struct shmt_fibers *f) {
 uint64_t shmt_fibers_now_ns(const struct shmt_fibers *f) { return f->now_ns; }
 
 uint64_t shmt_fibers_events(const struct shmt_fibers *f) { return f->n_events; }
+
+bool shmt_fiber_asks(uint32_t *which_out) {
+    if (!mine || !mine->running) return false;
+    *which_out = index_of(mine, mine->running);
+    return true;
+}

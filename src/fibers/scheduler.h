@@ -44,6 +44,9 @@ bool shmt_fibers_run(struct shmt_fibers *f, uint64_t most_events);
 /* All have ended, or none was run. */
 void shmt_fibers_free(struct shmt_fibers *f);
 
+/* Whether a fiber of this thread asks, and which one. */
+bool shmt_fiber_asks(uint32_t *which_out);
+
 /* The virtual time, which is that of the fiber that is the furthest behind; events so far. */
 uint64_t shmt_fibers_now_ns(const struct shmt_fibers *f);
 uint64_t shmt_fibers_events(const struct shmt_fibers *f);

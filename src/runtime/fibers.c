@@ -38,7 +38,7 @@ static int start(struct shmt_team *team, struct shmt_error *e) {
                                           .seed = how ? how->seed : 0,
                                           .begin_ns = shmt_now_ns(), /* times of before stay before */
                                           .stack_bytes = how ? how->stack_bytes : SHMT_FIBER_STACK,
-                                          .sim = how ? how->sim : (struct shmt_sim){.look_ns = 1},
+                                          .sim = how ? how->sim : (struct shmt_sim){.look_ns = 50},
                                           .body = run,
                                           .arg = team};
     const int rc = shmt_fibers_make(&spec, &fibers->all, e);

@@ -82,10 +82,10 @@ void shmt_team_notify(struct shmt_team *team) {
 int shmt_team_step(struct shmt_team *team) {
     char reports[4096];
     ssize_t got;
-    if (team->spec.kind->step && !load_relaxed(&team->ledger->over))
-        team->spec.kind->step(team); /* relaxed: this thread's own */
     do got = read(team->report_read, reports, sizeof reports);
     while (got > 0 || (got < 0 && errno == EINTR));
+    /* Behind the look into the pipe: what it writes there says that the next step is due. relaxed: this thread's own word. */
+    if (team->spec.kind->step && !load_relaxed(&team->ledger->over)) team->spec.kind->step(team);
     /* Hung up: nobody of the team is left to write, however they ended. That alone is not enough: a stranger that was forked at
      * the wrong moment may hold the pipe open. Acquire pairs with the release of the last one: the ledger is complete. */
     if (got == 0) team->hung_up = true;
