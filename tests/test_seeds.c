@@ -1,10 +1,11 @@
-/* The protocols of shm under schedulers that mean harm. Workers are fibers, and at each labelled point (base/point.h) a strategy says how long
- * the others may go on before this one does: by chance, or the longer the rarer the point is, or one of them always last, or all at one
- * point. By that what happens in one run in a million among processes happens in every few hundred here, and a seed that shows a fault
- * shows it again.
+/* The protocols of shm under schedulers that mean harm. Workers are fibers, and at each labelled point (base/point.h) a strategy says
+ * how long the others may go on before this one does: by chance, or the longer the rarer the point is, or one of them always last, or
+ * all at one point. By that what happens in one run in a million among processes happens in every few hundred here, and a seed that
+ * shows a fault shows it again.
  *
- * What must hold whatever happens: each example is trained on once in each epoch; nobody is further ahead of the slowest than the staleness bound
- * allows; gradients are applied as often as updates are counted, none lost or doubled; words that only grow do; and the run ends.
+ * What must hold whatever happens: each example is trained on once in each epoch; nobody is further ahead of the slowest than the
+ * staleness bound allows; gradients are applied as often as updates are counted, none lost or doubled; words that only grow do; and the
+ * run ends.
  *
  *   TEST_SEEDS=N   so many seeds for each mode and number of workers; 240 unless said otherwise, or 12 under a sanitizer
  *   TEST_SEED=K    this one alone, in all modes */
