@@ -49,8 +49,10 @@ static uint32_t fastest(const struct shmt_coll_op *op) {
 
 static void settle(struct shmt_coll *c, struct shmt_coll_op *op) {
     const uint64_t bytes = op->n * op->each;
-    op->lent = op->kind == SHMTRAIN_ALL_REDUCE && op->algorithm <= SHMTRAIN_SLICED && op->algorithm != SHMTRAIN_FLAT &&
-               bytes > 0 && shmt_coll_lent_at(c, op->in, bytes) > 0 && shmt_coll_lent_at(c, op->out, bytes) > 0;
+    const bool named = op->algorithm == SHMTRAIN_SLICED;
+    op->lent = op->kind == SHMTRAIN_ALL_REDUCE && (named || op->algorithm == SHMTRAIN_AUTO) &&
+               bytes > (named ? 0 : SHMT_COLL_INLINE) && shmt_coll_lent_at(c, op->in, bytes) > 0 &&
+               shmt_coll_lent_at(c, op->out, bytes) > 0;
     if (op->algorithm == SHMTRAIN_AUTO) op->algorithm = fastest(op);
     if (op->algorithm == SHMTRAIN_FLAT) shmt_coll_pull_plan(c, op);
     if (op->algorithm == SHMTRAIN_SLICED) shmt_coll_slices_plan(c, op);
