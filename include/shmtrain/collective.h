@@ -16,7 +16,8 @@
  *     binomial, doubling,  along a tree; ring, pairwise: around the circle, from another member for each block:
  *     halving              docs/collectives.md draws them
  *
- * Minimum and maximum take `x < sofar ? x : sofar` (or >) in that order, which says what becomes of a NaN. Integers wrap around.
+ * Minimum and maximum take `x < sofar ? x : sofar` (or >) in that order, which says what becomes of a NaN; integers
+ * wrap around.
  *
  * Waiting. A blocking call returns when the caller's buffers are its own again. A started one makes progress inside of collective calls
  * of this session (start, test, wait, or a blocking call, which completes all that were started before it), and nowhere else: no
@@ -134,9 +135,9 @@ SHMTRAIN_API int shmtrain_collective_lend(shmtrain_session *s, uint64_t bytes, v
 
 /* ---- groups ---- */
 
-/* Groups are made by all workers of the run together, in the same order: every worker makes the call. Workers whose list is the same
- * are to be in it make one group; lists that differ have no common member, so one call can make several groups (one for each colour,
- * say). A worker that is not in its own list gets a group that it can only ask, unite and destroy. The order of the list is that of the
+/* Groups are made by all workers of the run together, in the same order: every worker makes the call, with a list of ranks. The members
+ * of a list all give that list. Lists that differ have no common member, so one call can make several groups, one for each colour, say. A
+ * worker that is not in its own list gets a group that it can ask, unite and destroy, and no more. The order of the list is that of the
  * members. All wait for one another. Errors besides: _USAGE (a rank that does not exist, or twice; lists that differ and have a common
  * member; more groups than SHMTRAIN_COLLECTIVE_GROUPS at one worker), _MEMORY. */
 SHMTRAIN_API int shmtrain_group_of_list(shmtrain_session *s, const uint32_t *rank, uint32_t n, struct shmtrain_group **out);
