@@ -276,13 +276,14 @@ static void calls_that_cannot_be_are_refused_with_a_sentence(void **state) {
 }
 
 static void runs_with_a_name_have_none(void **state) {
-    char name[64];
+    char name[64], why[256];
     (void)state;
     snprintf(name, sizeof name, "collective-%d", (int)getpid());
     struct shmtrain_store *store = store_of(&RUNS[2]);
     WELL(store, shmtrain_store_set(store, "name", name));
     refused(store, shmtrain_store_run(store, call_every_kind, NULL), SHMTRAIN_E_USAGE, "barrier: this run has no collectives");
     shmtrain_store_destroy(store);
+    assert_int_equal(shmtrain_named_remove(name, 0, why, sizeof why), 0);
 }
 
 /* ---- deaths ---- */
