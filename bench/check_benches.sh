@@ -40,6 +40,7 @@ n=$(grep -Ec "$figure" "$out") || true
 grep -q 'one core, and nothing to say about two' "$out" || [ "$n" -eq 18 ] || fail "bench_sync: $n figures, expected 18"
 check bench_layers 15 "$figure" --quick
 check bench_updates 60 "$figure" --quick
+check bench_collective 19 "$figure" --quick
 check bench_async 1 "^  .{46} +-?($number) [A-Za-z/ ]{1,11} +\\[-?($number) \\.\\. -?($number)\\] of [0-9]+\$|one core" --quick
 check bench_lost 1 "^  .{46} +[0-9]+\\.[0-9]+ % +\\[[0-9]+\\.[0-9]+ \\.\\. [0-9]+\\.[0-9]+\\] of [0-9]+\$" --quick
 check bench_kernels 9 '^(floor|lines|plain|group +[0-9]+) +[0-9]+\.[0-9] ns/example( |$)' mbytes=1 rounds=1

@@ -297,6 +297,19 @@ static void a_target_that_is_reached_is_told_even_after_abort(void **state) {
     group_destroy(group);
 }
 
+static void one_member_is_waited_for_whoever_else_is_missing(void **state) {
+    (void)state;
+    struct group *group = group_create(3);
+    const struct shmt_gates gates = gates_of(group, 3, 0, 0), second = gates_of(group, 3, 1, 0);
+    shmt_gate_reach(&second, SHMT_GATE_CLOCK, 4);
+    assert_int_equal(shmt_gates_wait_for(&gates, SHMT_GATE_CLOCK, 4, 1), 0); /* members 0 and 2 have not come */
+    store_release(&group->member[1 * STRIDE], 0);
+    assert_int_equal(shmt_gates_wait_for(&gates, SHMT_GATE_CLOCK, 5, 1), 0); /* it does not count any more */
+    store_release(&group->abort, 1);
+    assert_int_equal(shmt_gates_wait_for(&gates, SHMT_GATE_CLOCK, 1, 2), 1);
+    group_destroy(group);
+}
+
 /* Every member leaves after another number of phases; the rest goes on without it. */
 static void *leave_in_turn(void *p) {
     struct member_arg *arg = p;
@@ -407,6 +420,7 @@ int main(void) {
         cmocka_unit_test_setup(who_dies_while_it_wakes_another_leaves_nobody_asleep, deadline),
         cmocka_unit_test_setup(abort_releases_sleepers_even_if_nobody_wakes_them, deadline),
         cmocka_unit_test_setup(a_target_that_is_reached_is_told_even_after_abort, deadline),
+        cmocka_unit_test_setup(one_member_is_waited_for_whoever_else_is_missing, deadline),
         cmocka_unit_test_setup(members_leave_while_others_meet, deadline),
         cmocka_unit_test_setup(processes_meet_on_memory_mapped_at_different_addresses, deadline),
         cmocka_unit_test_setup(a_sleeper_that_is_killed_leaves_nothing_that_hangs, deadline),

@@ -3,6 +3,7 @@
 #define SHMTRAIN_SHMTRAIN_H
 
 #include <shmtrain/arrays.h>
+#include <shmtrain/collective.h>
 #include <shmtrain/data.h>
 #include <shmtrain/data_info.h>
 #include <shmtrain/doctor.h>

@@ -13,6 +13,7 @@
 
 #include <shmtrain/option.h>
 #include <shmtrain/arrays.h>
+#include <shmtrain/collective.h>
 #include <shmtrain/data_info.h>
 #include <shmtrain/hooks.h>
 #include <shmtrain/inspect.h>
@@ -108,6 +109,11 @@ SHMTRAIN_API int shmtrain_store_listen(struct shmtrain_store *store, const struc
 SHMTRAIN_API int shmtrain_store_hooks(struct shmtrain_store *store, const struct shmtrain_hooks *hooks);
 
 /* ---- own worker functions ---- */
+
+/* How many bytes of shared memory each worker of shmtrain_store_run may lend to collectives from now on (shmtrain_collective_lend of
+ * <shmtrain/collective.h>); 0 at first. They are part of the store, which a run makes and accounts for, whether they are lent or not. Runs
+ * with a name have none. Errors: _USAGE (beyond all memory; a run is going on). */
+SHMTRAIN_API int shmtrain_store_lend(struct shmtrain_store *store, uint64_t bytes);
 
 /* Declares a table of (rows, width) floats, zero at first; returns its number: 0, 1, ... Errors: _USAGE (name taken, size, more
  * than 8, after a run). */

@@ -99,6 +99,15 @@ int shmtrain_store_examples(struct shmtrain_store *store, uint64_t n) {
     return 0;
 }
 
+int shmtrain_store_lend(struct shmtrain_store *store, uint64_t bytes) {
+    const int rc = shmt_call_idle(store);
+    if (rc < 0) return rc;
+    if (bytes > INT64_MAX / SHMTRAIN_COLLECTIVE_WORKERS)
+        return shmt_refuse(&store->call.error, "%llu bytes to lend are beyond all memory", (unsigned long long)bytes);
+    store->run.lend_bytes = bytes;
+    return 0;
+}
+
 int shmtrain_store_validate(struct shmtrain_store *store, const struct shmtrain_validation *validation) {
     const int rc = shmt_call_idle(store);
     return rc < 0 ? rc : shmt_validation_take(&store->run, validation);

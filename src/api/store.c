@@ -97,6 +97,7 @@ struct shmtrain_store *shmt_handle_copy(const struct shmtrain_store *store) {
     join_parts(own, &store->config);
     own->loading.arrays = store->loading.arrays;
     own->run.wants_snapshots = store->run.wants_snapshots;
+    own->run.lend_bytes = store->run.lend_bytes;
     own->run.hooks = store->run.hooks;
     return own;
 }

@@ -174,6 +174,9 @@ struct shmt_seat_ops {
      * taken, in a pause or at the end of an epoch. 1, or 0: none is taken. */
     int (*pause)(struct shmt_seat *seat);
     int (*copy)(struct shmt_seat *seat);
+
+    /* Where collectives find their memory (spec.coll), and what they wait with, into *out. NULL: there is one seat. */
+    void (*collective)(struct shmt_seat *seat, struct shmt_coll_place *out);
 };
 
 /* What is asked of a store, by the application that made it or any worker. None of it waits. */

@@ -54,6 +54,8 @@ int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend *ba
 }
 
 void shmt_session_leave(struct shmtrain_session *s) {
+    shmt_coll_close(s->coll);
+    s->coll = NULL;
     if (s->seat) shmt_meter_turn(s->seat, NULL);
     if (s->seat && s->seat->trace) shmt_trace_item_ends(s->seat->trace); /* of one that failed in the middle of it */
     if (s->seat) s->backend->seat->leave(s->seat);

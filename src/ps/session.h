@@ -6,6 +6,7 @@
 #include <shmtrain/session.h>
 #include <stdbool.h>
 
+#include "coll/member.h"
 #include "ps/backend_ops.h"
 #include "ps/hooks.h"
 #include "ps/slow.h"
@@ -60,8 +61,9 @@ struct shmtrain_session {
     void *copy_arg;
     void (*kept)(void *arg); /* by the chief, when a snapshot is there to be read; NULL: nobody is told */
     void *kept_arg;
-    double loss;     /* what was reported for the item in hand */
-    void *workspace; /* the model's, of whoever has entered; NULL: none */
+    double loss;            /* what was reported for the item in hand */
+    void *workspace;        /* the model's, of whoever has entered; NULL: none */
+    struct shmt_coll *coll; /* collectives; NULL: none was called yet */
     struct shmt_error error;
 };
 

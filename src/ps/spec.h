@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/checked.h"
+#include "coll/memory.h"
 #include "consistency/policy.h"
 #include "data/order.h"
 #include "update/rate.h"
@@ -86,7 +87,9 @@ struct shmt_spec {
     uint32_t spin_ns;     /* how long waiters spin before they sleep, ... */
     uint32_t spin_seats;  /* ... as long as no more seats than that take part: it would be others' processors */
     uint64_t board_bytes; /* shared memory for whoever drives the run (evaluation) */
-    uint64_t head_bytes;  /* likewise, for whoever gives the store a name: what those who join need to know */
+    struct shmt_coll_room
+        coll; /* of collectives; none where the store has a name. No field of spec_fields.h: no other program sees it */
+    uint64_t head_bytes; /* likewise, for whoever gives the store a name: what those who join need to know */
     struct shmt_placement placement;
 };
 

@@ -19,6 +19,7 @@
 #include "loading/standard.h"
 #include "naming/lease.h"
 #include "naming/visit.h"
+#include "ps/collective.h"
 #include "segment/budget.h"
 #include "sync/host.h"
 #include "watching/metrics.h"
@@ -249,6 +250,7 @@ int shmt_run_function(struct shmt_run *run, shmtrain_worker *worker, void *arg) 
     if (rc == 0) {
         shmt_board_plan_of_function(run->spec.epochs, run->validation.n_examples, &run->job.board);
         run->spec.board_bytes = run->job.board.bytes;
+        shmt_collective_plan(&run->spec, run->config->name[0] != '\0', run->lend_bytes);
         rc = shmt_machine_settle(&crew.machine, run->backend, &run->spec, &run->call->error);
         if (rc == 0) rc = shmt_check_memory(run->call, run->backend, &run->spec, 0);
     }

@@ -27,6 +27,7 @@
 #include "sync/gate.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 
 #include "sync/host.h"
 #include "base/point.h"
@@ -195,9 +196,8 @@ static void sleep_for(const struct shmt_gates *gates, enum shmt_gate_word word, 
     SHMT_POINT("sleep:after");
 }
 
-int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t *for_whom_out) {
-    const bool shared = gates->met && word == SHMT_GATE_PHASE; /* then all go the same way */
-    struct look look = {.at = (shared || gates->self == 0 ? gates->n : gates->self) - 1, .left = gates->n};
+static int wait_for_those(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, struct look look,
+                          uint32_t *for_whom_out) {
     uint32_t for_whom = NOBODY;
     int gave_up = 0;
     while (somebody_missing(gates, word, target, &look)) {
@@ -213,6 +213,18 @@ int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, ui
     if (for_whom != NOBODY && gates->tell) gates->tell(gates->tell_arg, 0, for_whom);
     if (for_whom_out) *for_whom_out = for_whom;
     return gave_up;
+}
+
+int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t *for_whom_out) {
+    const bool shared = gates->met && word == SHMT_GATE_PHASE; /* then all go the same way */
+    const struct look all = {.at = (shared || gates->self == 0 ? gates->n : gates->self) - 1, .left = gates->n};
+    return wait_for_those(gates, word, target, all, for_whom_out);
+}
+
+int shmt_gates_wait_for(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t member) {
+    struct shmt_gates alone = *gates;
+    alone.met = NULL; /* it is about all */
+    return wait_for_those(&alone, word, target, (struct look){.at = member, .left = 1}, NULL);
 }
 
 /* ---- waiting for an answer ---- */

@@ -22,8 +22,9 @@
 /* Zero-filled memory is a gate that has reached nothing, whose owner is awake, and for which nobody sleeps. Sleeping has a line of
  * its own: the owner looks at `sleepers` whenever it publishes, and would otherwise fetch a line that others wait on. */
 struct shmt_gate {
-    alignas(SHMT_LINE) _Atomic uint64_t clock;  /* owner: clocks completed */
-    _Atomic uint64_t phase;                     /* owner: meeting points reached */
+    alignas(SHMT_LINE) _Atomic uint64_t clock; /* owner: clocks completed */
+    _Atomic uint64_t phase;                    /* owner: meeting points reached */
+    unsigned char beside[48]; /* owner, before it publishes a word: a few bytes that travel in the line of the words (coll) */
     alignas(SHMT_LINE) _Atomic uint32_t asleep; /* owner: whom it may be sleeping for, see gate.c; anybody: 0, "look again" */
     _Atomic uint32_t sleepers; /* anybody: how many may be sleeping for the owner's words; one who dies asleep stays counted */
     _Atomic uint64_t until;    /* owner, before `asleep`: the value that it sleeps for */
@@ -69,6 +70,10 @@ uint64_t shmt_gates_min(const struct shmt_gates *gates, enum shmt_gate_word word
  * even if nobody wakes it. *for_whom_out (may be NULL) gets the member last missing, UINT32_MAX when nobody was (where
  * waiters spin: for longer than it takes to look a few times), in either case. */
 int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t *for_whom_out);
+
+/* The same for one member alone, whoever else is missing; also returns 0 when the member does not count (any more), and the caller looks
+ * whether it had reached the target. */
+int shmt_gates_wait_for(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t member);
 
 /* Waits until `ready` returns nonzero. The waiter alone calls it, many times, so it has to be quick. It may read anything and
  * changes nothing that others see. When it returns 0, it has written to *for_whom_out for whom it waits (UINT32_MAX: for no

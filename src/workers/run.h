@@ -43,6 +43,7 @@ struct shmt_run {
     const struct shmt_offered *offered;
     struct shmtrain_listener listener;
     struct shmt_hooks hooks; /* of its workers; `ask_stop` NULL: there are none */
+    uint64_t lend_bytes;     /* that each of them may lend to collectives; set by the application's thread between runs */
     bool wants_snapshots;    /* the application may ask for some; set by its thread between runs */
 
     /* The run that is prepared or goes on, or the last one. */

@@ -163,7 +163,10 @@ struct shmt_shm_piece {
     PART(snapshot_loss, double, spec->pauses.allowed ? pieces : 0, sizeof(double), SHMT_LINE)                                  \
     PART(snapshot_done, uint32_t, spec->pauses.allowed ? pieces : 0, sizeof(uint32_t), SHMT_LINE) /* examples */               \
     PART(snapshot, float, spec->pauses.allowed ? UINT64_C(1) + l->planes : 0, array, page)                                     \
-    PART(board, unsigned char, spec->board_bytes, 1, page)
+    PART(board, unsigned char, spec->board_bytes, 1, page)                                                                     \
+    PART(coll_words, unsigned char, shmt_coll_words_bytes(&spec->coll, spec->n_seats), 1, SHMT_LINE) /* coll/memory.h */       \
+    PART(coll_exchange, unsigned char, spec->coll.half_bytes ? seats : 0,                                                      \
+         pages(plan, shmt_coll_exchange_bytes(&spec->coll), 1, page), spec->coll.half_bytes ? page : SHMT_LINE)
 
 /* n elements of `each` bytes, `off` bytes behind the segment's header. */
 struct shmt_shm_part {

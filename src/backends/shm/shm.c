@@ -63,6 +63,8 @@ static void leave(struct shmt_seat *seat) {
      * relaxed: nobody reads anything of mine on the strength of it. */
     SHMT_POINT("leave:before");
     if (p->over && !p->guest) store_relaxed(&p->front->alive, 0);
+    if (p->over && p->store->spec.coll.half_bytes)
+        shmt_coll_leave(p->store->coll_words, p->store->spec.n_seats, seat->rank, false);
     SHMT_POINT("leave:after");
     if (p->engine->leave) p->engine->leave(p);                      /* while the seat is mine */
     if (p->over && p->guest && !p->not_mine) shmt_shm_give_back(p); /* else it may be somebody else's already */
@@ -177,6 +179,30 @@ static int publish(struct shmt_seat *seat, struct shmtrain_fate *out) {
     shmt_shm_push_ends(p);
     shmt_shm_count(p);
     return p->engine->publish(p, out);
+}
+
+/* ---- collectives ---- */
+
+/* They are a part of the work, so their waits are those of its clocks. */
+static void note_collective_wait(void *seat, int waits, uint32_t for_whom) {
+    struct shmt_shm_seat *p = seat;
+    if (waits) p->wait_ns = &p->slot->counters.wait_clock_ns;
+    shmt_shm_note_wait(seat, waits, for_whom);
+}
+
+static void collective(struct shmt_seat *seat, struct shmt_coll_place *out) {
+    struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    const struct shmt_store *store = p->store;
+    *out = (struct shmt_coll_place){.room = store->spec.coll,
+                                    .words = store->coll_words,
+                                    .exchange = store->coll_exchange,
+                                    .exchange_stride = store->layout.coll_exchange.each,
+                                    .n = store->spec.n_seats,
+                                    .self = seat->rank,
+                                    .abort = &store->control->abort,
+                                    .spin_ns = p->meeting.watch.spin_ns,
+                                    .tell = note_collective_wait,
+                                    .tell_arg = p};
 }
 
 /* ---- the end of an epoch ---- */
@@ -334,6 +360,7 @@ static const struct shmt_seat_ops SEAT = {
     .turn = turn,
     .pause = shmt_shm_pause,
     .copy = shmt_shm_copy,
+    .collective = collective,
 };
 
 static const struct shmt_store_ops STORE = {
