@@ -156,7 +156,7 @@ enum { GROUPS = 10, EACH = 12 };
 
 static void play_all(struct hall *hall, struct shmt_coll *c) {
     struct buffers b = {.in = malloc(ROOM), .out = malloc(ROOM)};
-    void *in, *out;
+    void *in = NULL, *out = NULL;
     bool good = b.in && b.out && shmt_coll_lend(c, ROOM, &in) == 0 && shmt_coll_lend(c, ROOM, &out) == 0;
     b.lent_in = in;
     b.lent_out = out;
