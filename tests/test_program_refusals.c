@@ -95,7 +95,7 @@ static void unknown_choices_are_refused_with_the_choices(void **state) {
         {2, "--write x: expected one of racy|", {"--write", "x"}},
         {2, "--staleness x: expected a whole number of clocks, or inf", {"--staleness", "x"}},
         {2, "--backend mpi: expected one of shm|plain", {"--backend", "mpi"}},
-        {2, "--spawn fork: expected one of processes|threads", {"--spawn", "fork"}},
+        {2, "--spawn fork: expected processes, threads or fibers, or fibers and a seed, as fibers:7", {"--spawn", "fork"}},
         {2, "--schedule linear: expected one of auto|constant|inverse|", {"--schedule", "linear"}},
         {2, "unknown model \"transformer\": use one of logistic", {"-M", "transformer"}},
         {2, "builtin:sparse, builtin:dense, builtin:digits or builtin:line", {"builtin:wide"}},
