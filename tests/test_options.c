@@ -352,7 +352,7 @@ static void refusals_read_well(void **state) {
         {"rate", "", "--rate \"\": expected a number from 1e-12 to 1e+12, or auto"},
         {"l2", "-1e-9", "--l2 -1e-9: expected a number from 0 to 1000000"},
         {"bias", "yes", "--bias yes: expected 1 or 0"},
-        {"spawn", "fibers", "--spawn fibers: expected one of processes|threads"},
+        {"spawn", "fibres", "--spawn fibres: expected processes, threads or fibers, or fibers and a seed, as fibers:7"},
         {"no-such", "1", "there is no option \"no-such\"; shmtrain help train lists them"},
     };
     (void)state;
@@ -429,7 +429,7 @@ static void words_of_an_option_are_told(void **state) {
 static void every_word_of_spawn_is_a_kind_of_worker(void **state) {
     char words[64], *rest = NULL;
     (void)state;
-    assert_string_equal(words_of("spawn", words, sizeof words), "processes|threads");
+    assert_string_equal(words_of("spawn", words, sizeof words), "processes|threads|fibers");
     for (char *word = strtok_r(words, "|", &rest); word; word = strtok_r(NULL, "|", &rest))
         assert_string_equal(shmt_team_kind_find(word)->name, word);
     assert_null(shmt_team_kind_find("thread"));

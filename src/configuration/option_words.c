@@ -36,6 +36,7 @@ static void add_cpus(struct list *list) {
 }
 
 static void add_inf(struct list *list) { add(list, "inf"); }
+static void add_spawns(struct list *list) { add(list, "processes|threads|fibers"); }
 static void add_none(struct list *list) { add(list, "none"); }
 static void add_balanced(struct list *list) { add(list, "balanced"); }
 
@@ -44,7 +45,8 @@ static const struct {
     const char *option;
     void (*add_words)(struct list *list);
 } TEXTS[] = {{"mode", add_modes},    {"model", add_models},          {"cpu", add_cpus},
-             {"staleness", add_inf}, {"class-weight", add_balanced}, {"stall-timeout", add_none}};
+             {"staleness", add_inf}, {"class-weight", add_balanced}, {"stall-timeout", add_none},
+             {"spawn", add_spawns}};
 
 static void add_of_row(struct list *list, const struct shmt_option_row *row) {
     if (row->kind == SHMT_OPTION_SWITCH) add(list, "0|1");
