@@ -9,11 +9,11 @@
 #include <shmtrain/shmtrain.h>
 
 #include <sched.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/atomic.h"
 #include "base/clock.h"
 #include "base/line.h"
 #include "base/wide_vectors.h"
@@ -30,19 +30,19 @@ struct flag {
 
 /* What one run measures; in shared memory. */
 struct course {
-    uint32_t n;
+    struct flag flag[MOST_WORKERS];
     uint64_t bytes, repeats;
     float *array[MOST_WORKERS]; /* shared, for the loops by hand */
-    struct flag flag[MOST_WORKERS];
+    uint32_t n;
     double ns[WAYS + 1]; /* the barrier by hand stands behind the others */
 };
 
 /* ---- by hand ---- */
 
 static void meet_by_hand(struct course *c, uint32_t me, uint64_t *come) {
-    atomic_store_explicit(&c->flag[me].come, ++*come, memory_order_release);
+    store_release(&c->flag[me].come, ++*come); /* pairs with the acquire below: what I have written is seen by who goes on */
     for (uint32_t i = 0; i < c->n; i++)
-        while (atomic_load_explicit(&c->flag[i].come, memory_order_acquire) < *come)
+        while (load_acquire(&c->flag[i].come) < *come)
             if (c->n > 2) sched_yield();
 }
 
