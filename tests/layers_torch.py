@@ -30,6 +30,8 @@ CASES = [
     ("batchnorm", (3, 4, 5), 6, True),
     ("batchnorm", (3, 4, 5), 6, False),
     ("batchnorm:0.25:epsilon=0.001", (7, 1, 1), 9, True),
+    ("dropout:0.25", (3, 4, 5), 3, False),
+    ("conv:4:3 dropout:0.25 tanh flatten fc:5 dropout:0.5", (3, 5, 6), 3, True),
     ("layernorm", (3, 4, 5), 3, True),
     ("layernorm", (3, 4, 5), 3, False),
     ("conv:4:3:pad=same save conv:4:3:pad=same relu conv:4:3:pad=same add relu pool:2:mean flatten fc:3", (2, 6, 6), 3, True),
@@ -42,6 +44,10 @@ def mix(x):
     x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & MASK
     x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & MASK
     return x ^ (x >> 31)
+
+
+def hash_of(seed, a, b, c):
+    return mix(mix(mix(mix(seed) ^ a) ^ b) ^ c)
 
 
 def fill(seed, count):
@@ -62,7 +68,7 @@ class Net:
     """One network, with its tables in our order; numbers of statistics' gradients come out of `statistics`."""
 
     def __init__(self, n, training):
-        self.n, self.training, self.tables, self.statistics = n, training, [], {}
+        self.n, self.training, self.number, self.tables, self.statistics = n, training, 0, [], {}
 
     def table(self, count, scale, offset=0.0):
         values = fill(50 + len(self.tables), count)
@@ -97,12 +103,26 @@ class Net:
             self.statistics[at] = self.n * (table.detach() - after) / momentum
         return y
 
+    def dropout(self, x, given):
+        """The mask is ours (src/layers/dropout.c; seed, epoch and examples are those of tests/layers_help.c); what becomes of the numbers is torch's."""
+        if not self.training:
+            return F.dropout(x, float(given[0]), training=False)
+        below, per_example = int(float(given[0]) * 65536 + 0.5), x[0].numel()
+        stays = []
+        for k in range(self.n):
+            key = hash_of(3 ^ 0x64726F70, 2, 100 + k, self.number)
+            stays += [(mix((key + i - i % 4) & MASK) >> 16 * (i % 4) & 0xFFFF) >= below for i in range(per_example)]
+        mask = torch.tensor(stays).reshape(self.n, x.shape[2], x.shape[3], x.shape[1]).permute(0, 3, 1, 2)
+        return x * mask / (1 - below / 65536)
+
     def layer(self, x, word):
         name, *arguments = word.split(":")
         given = [a for a in arguments if "=" not in a]
         named = dict(a.split("=") for a in arguments if "=" in a)
         if name == "conv":
             return self.conv(x, given, named)
+        if name == "dropout":
+            return self.dropout(x, given)
         if name == "batchnorm":
             return self.batchnorm(x, given, named)
         if name == "fc":
@@ -135,7 +155,7 @@ def spread(values):
 def run(text, extent, n, training):
     net = Net(n, training)
     x = fill(9, n * extent[0] * extent[1] * extent[2]).reshape(n, *extent)
-    for word in text.split():
+    for net.number, word in enumerate(text.split()):
         x = net.layer(x, word)
     out = x.permute(0, 2, 3, 1).reshape(-1)
     numbers = spread(out.detach())
