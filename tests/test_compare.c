@@ -95,6 +95,11 @@ static void times_that_are_mostly_noise_are_called_so(void **state) {
     char *text = text_of(compare_put_table, c);
     assert_says(text, "\nasync trained for 0.023 s in all: times so short are mostly noise; ");
     free(text);
+    c->run[0].kept->report.spawn = "fibers";
+    text = text_of(compare_put_table, c);
+    assert_null(strstr(text, "noise"));
+    free(text);
+    c->run[0].kept->report.spawn = "";
     c->run[0].kept->report.train_seconds = 0.2;
     text = text_of(compare_put_table, c);
     assert_null(strstr(text, "noise"));

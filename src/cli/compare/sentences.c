@@ -113,11 +113,12 @@ static void say_what_ran(const struct comparison *c, char *out, size_t bytes) {
     if (n > 0) compare_add(out, bytes, "%s", ".");
 }
 
-/* Times so short are mostly those of starting and of whatever else the machine did. */
+/* Times so short are mostly those of starting and of whatever else the machine did; not so in virtual time. */
 static void say_noise(const struct comparison *c, char *out, size_t bytes) {
     const struct compare_run *run = least(c, train_seconds_of);
     char seconds[32];
     if (!run || run->kept->report.train_seconds >= TOO_SHORT) return;
+    if (run->kept->report.spawn && strcmp(run->kept->report.spawn, "fibers") == 0) return;
     compare_words(COLUMN_TIME, run->kept->report.train_seconds, seconds);
     compare_add(out, bytes, "%s trained for %s s in all: times so short are mostly noise; more epochs (-e) make longer ones.",
                 run->name, seconds);
