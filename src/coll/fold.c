@@ -62,7 +62,7 @@ void shmt_coll_fold(const struct shmt_coll_fold *how, void *into, const void *a,
 
 /* `into` may be any of them: so it is written when all of a block have been read. */
 void shmt_coll_fold_all(const struct shmt_coll_fold *how, void *into, const void *const *x, uint32_t m, uint64_t n) {
-    const uint64_t each = shmt_coll_type_bytes(how->type), block = BLOCK_BYTES / each;
+    const uint64_t each = shmt_coll_type_bytes(how->type), block = BLOCK_BYTES / (each > 0 ? each : 1);
     double room[BLOCK_BYTES / sizeof(double)];
     if (m == 1) memmove(into, x[0], n * each);
     if (m == 2 && (how->op != SHMTRAIN_OWN || into == x[0])) shmt_coll_fold(how, into, x[0], x[1], n);

@@ -140,7 +140,7 @@ static void count_on(struct shmtrain_group *g) {
 
 static int settle(struct shmt_coll *c, struct shmtrain_group *g) {
     const struct claim mine = {.list = list_of(g), .slots = c->slots, .is_member = g->me != NOT_IN};
-    struct claim *all = calloc(c->place.n, sizeof *all);
+    struct claim *all = calloc(shmt_max_u64(1, c->place.n), sizeof *all);
     if (!all) return shmt_no_memory(c->error, "for a group of %u members", g->n);
     int rc = exchange(c, &mine, all);
     if (rc == 0 && g->me != NOT_IN) rc = choose_slot(c, g, all);

@@ -24,7 +24,9 @@ static const struct rule {
 
 static bool lays(const struct shmt_coll_op *op) { return RULES[op->kind].all_lay || op->group->me == op->root; }
 static bool reads(const struct shmt_coll_op *op) { return RULES[op->kind].all_read || op->group->me == op->root; }
-static uint32_t blocks_of(const struct shmt_coll_op *op) { return RULES[op->kind].blocks ? op->group->n : 1; }
+static uint32_t blocks_of(const struct shmt_coll_op *op) {
+    return RULES[op->kind].blocks && op->group->n > 1 ? op->group->n : 1;
+}
 
 bool shmt_coll_pull_is_inline(const struct shmt_coll_op *op) { return op->n <= SHMT_COLL_INLINE / op->each / blocks_of(op); }
 

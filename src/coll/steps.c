@@ -61,7 +61,10 @@ static void receive_from(struct shmt_coll_step *step, uint32_t from, uint32_t fi
     step->recv = (struct shmt_coll_blocks){first, n};
 }
 
-static uint32_t around(const struct shmt_coll_op *op, uint64_t i) { return (uint32_t)(i % op->group->n); }
+/* At least one: nobody calls collectives of a group without members. */
+static uint32_t members(const struct shmt_coll_op *op) { return op->group->n > 0 ? op->group->n : 1; }
+
+static uint32_t around(const struct shmt_coll_op *op, uint64_t i) { return (uint32_t)(i % members(op)); }
 
 /* ---- trees ---- */
 
@@ -100,7 +103,7 @@ static void scatter_tree(const struct shmt_coll_op *op, uint32_t s, struct shmt_
 
 /* Everybody passes a block on to the right: at step s the one that began at member me + shift - s. */
 static void ring(const struct shmt_coll_op *op, uint32_t s, uint32_t shift, bool folds, struct shmt_coll_step *step) {
-    const uint32_t m = op->group->n, me = op->group->me;
+    const uint32_t m = members(op), me = op->group->me;
     const uint64_t block = (uint64_t)me + shift + m - s % m;
     step->most = 1;
     step->folds = step->first = folds;

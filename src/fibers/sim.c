@@ -160,7 +160,7 @@ int shmt_sim_parse(const char *given_as, const char *text, struct shmt_sim *out,
     *out = USUAL;
     if (strlen(text) >= sizeof words)
         return shmt_refuse(e, "%s: at most %zu characters are possible", given_as, sizeof words - 1);
-    strcpy(words, text);
+    memcpy(words, text, strlen(text) + 1);
     char *rest = words, *word;
     while ((word = text[0] ? strsep(&rest, ",") : NULL)) {
         const int rc = parse_word(given_as, word, out, e);

@@ -108,7 +108,7 @@ static int ask(struct shmtrain_session *s, uint32_t kind, const struct shmtrain_
 
 int shmtrain_collective_start(shmtrain_session *s, uint32_t kind, const struct shmtrain_collective *how, uint32_t root,
                               const void *in, void *out, uint64_t n, uint64_t *ticket_out) {
-    uint64_t ticket;
+    uint64_t ticket = 0;
     int rc = ask(s, kind, how, root, in, out, n, &ticket);
     if (rc == 0) rc = shmt_coll_test(s->coll, ticket);
     if (rc < 0) return rc;
@@ -137,7 +137,7 @@ int shmtrain_collective_wait(shmtrain_session *s, uint64_t ticket) {
 
 static int run(struct shmtrain_session *s, uint32_t kind, const struct shmtrain_collective *how, uint32_t root, const void *in,
                void *out, uint64_t n) {
-    uint64_t ticket;
+    uint64_t ticket = 0;
     const int rc = ask(s, kind, how, root, in, out, n, &ticket);
     return rc < 0 ? rc : shmt_coll_wait_for(s->coll, ticket);
 }
