@@ -44,11 +44,8 @@ static int drain(shmtrain_session *s) {
 struct kind_of_run {
     const char *workers, *spawn, *backend;
 };
-static const struct kind_of_run RUNS[] = {{"4", "processes", "shm"},
-                                          {"4", "threads", "shm"},
-                                          {"2", "processes", "shm"},
-                                          {"1", "processes", "shm"},
-                                          {"1", "threads", "plain"}};
+static const struct kind_of_run RUNS[] = {{"4", "processes", "shm"}, {"4", "threads", "shm"},   {"2", "processes", "shm"},
+                                          {"1", "processes", "shm"}, {"1", "threads", "plain"}, {"4", "fibers:3", "shm"}};
 enum { N_RUNS = sizeof RUNS / sizeof *RUNS };
 
 static struct shmtrain_store *store_of(const struct kind_of_run *kind) {
@@ -107,7 +104,7 @@ static int call_every_kind(shmtrain_session *s, void *arg) {
     return drain(s);
 }
 
-static void every_kind_is_called_by_processes_by_threads_and_by_one_worker(void **state) {
+static void every_kind_is_called_by_every_kind_of_worker_and_by_one_alone(void **state) {
     (void)state;
     run_in_all(call_every_kind);
 }
@@ -335,6 +332,21 @@ static void a_worker_that_dies_before_its_first_call_is_started_again(void **sta
     shmtrain_store_destroy(store);
 }
 
+static int die_first_of_all(shmtrain_session *s, void *arg) {
+    (void)arg;
+    if (shmtrain_rank(s) == 2) raise(SIGKILL);
+    return shmtrain_barrier(s, NULL);
+}
+
+static void a_worker_that_dies_before_its_first_call_and_does_not_come_back_is_named(void **state) {
+    (void)state;
+    struct shmtrain_store *store = store_of(&RUNS[0]);
+    WELL(store, shmtrain_store_set(store, "on-death", "continue"));
+    assert_int_equal(shmtrain_store_run(store, die_first_of_all, NULL), SHMTRAIN_E_DIED);
+    assert_non_null(strstr(shmtrain_store_message(store), "worker 2"));
+    shmtrain_store_destroy(store);
+}
+
 static int fail_alone(shmtrain_session *s, void *arg) {
     (void)arg;
     if (shmtrain_rank(s) == 1) return shmtrain_fail(s, SHMTRAIN_E_DATA, "one has had enough");
@@ -353,7 +365,7 @@ static void a_worker_that_fails_ends_the_wait_of_the_others(void **state) {
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(every_kind_is_called_by_processes_by_threads_and_by_one_worker),
+        TEST(every_kind_is_called_by_every_kind_of_worker_and_by_one_alone),
         TEST(buffers_that_are_lent_give_the_bits_of_private_ones),
         TEST(what_is_started_completes_in_its_order),
         TEST(groups_are_made_by_lists_ranges_colours_and_of_one_another),
@@ -361,6 +373,7 @@ int main(void) {
         TEST(runs_with_a_name_have_none),
         TEST(a_worker_that_is_killed_ends_the_run_and_is_named),
         TEST(a_worker_that_dies_before_its_first_call_is_started_again),
+        TEST(a_worker_that_dies_before_its_first_call_and_does_not_come_back_is_named),
         TEST(a_worker_that_fails_ends_the_wait_of_the_others),
     };
     return cmocka_run_group_tests_name("collectives in runs", tests, NULL, NULL);

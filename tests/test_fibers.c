@@ -233,6 +233,22 @@ static void costs_are_times_or_distributions(void **state) {
     }
 }
 
+/* What is typed counts, 0, too. */
+static void computing_that_nobody_has_said_goes_by_examples(void **state) {
+    static const struct {
+        const char *text;
+        double ns;
+    } CASES[] = {{"", 64000}, {"push=1us", 64000}, {"compute=lognormal:0s:0.3", 0}, {"compute=0s", 0}, {"compute=1ms", 1e6}};
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct shmt_sim sim;
+        struct shmt_error e = {0};
+        assert_int_equal(shmt_sim_parse("--sim", CASES[i].text, &sim, &e), 0);
+        shmt_sim_settle(&sim, 64);
+        assert_true(sim.compute.ns == CASES[i].ns);
+    }
+}
+
 static int compare_counts(const void *a, const void *b) {
     const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
@@ -310,6 +326,7 @@ int main(void) {
         cmocka_unit_test(other_threads_are_answered_by_the_machine),
         cmocka_unit_test(work_takes_what_the_costs_say),
         cmocka_unit_test(costs_are_times_or_distributions),
+        cmocka_unit_test(computing_that_nobody_has_said_goes_by_examples),
         cmocka_unit_test(draws_follow_their_distribution),
         cmocka_unit_test(draws_are_these_numbers),
         cmocka_unit_test(who_leaves_its_stack_is_stopped_by_a_guard_page),

@@ -66,6 +66,20 @@ static void a_thousand_workers_train(void **state) {
     assert_true(isfinite(many.seconds) && many.seconds > 0);
 }
 
+/* The least stack that may be asked for holds what built-in models need. */
+static void the_smallest_stack_is_enough(void **state) {
+    (void)state;
+    static const char *const LEAST[][5] = {
+        {"--mode", "hogwild", "--optimizer", "adam", DATA},
+        {"--mode", "local", "-M", "softmax", "builtin:dense:examples=500,features=30,classes=4"},
+        {"--mode", "sync", "-M", "cnn", "builtin:digits:examples=200"},
+        {"--tolerance", "1e-4", "--C", "1", DATA}};
+    for (size_t i = 0; i < sizeof LEAST / sizeof *LEAST; i++)
+        program_assert_status(RUN("-q", "-w", "3", "-e", "1", "--spawn", "fibers", "--fiber-stack", "64", LEAST[i][0],
+                                  LEAST[i][1], LEAST[i][2], LEAST[i][3], LEAST[i][4]),
+                              0);
+}
+
 static void opening_lines_say_that_times_are_virtual(void **state) {
     (void)state;
     struct program *p = RUN("--spawn", "fibers", "-w", "8", "-e", "1", DATA);
@@ -86,6 +100,9 @@ static void what_fibers_cannot_do_is_refused_in_one_line(void **state) {
                            "nobody can join workers in virtual time: leave out --name");
     program_assert_refused(RUN("--sim", "compute=1ms", DATA), 2,
                            "--sim is for workers in virtual time: use --spawn fibers, or leave it out");
+    program_assert_refused(RUN("--fiber-stack", "64", DATA), 2,
+                           "--fiber-stack is for workers in virtual time: use --spawn fibers");
+    program_assert_refused(RUN("--spawn", "fibers", "--fiber-stack", "16", DATA), 2, "expected a whole number from 64 to");
     program_assert_refused(RUN("--spawn", "fibers", "--sim", "compute=1", DATA), 2,
                            "--sim \"compute=1\": expected a time with its unit");
     program_assert_refused(RUN("--spawn", "fibers", "-w", "2", "--sim", "straggler=2:5x", DATA), 2,
@@ -98,6 +115,7 @@ int main(void) {
         PROGRAM_TEST(sync_has_the_bits_of_processes),
         PROGRAM_TEST(time_passes_as_the_costs_say),
         PROGRAM_TEST(a_thousand_workers_train),
+        PROGRAM_TEST(the_smallest_stack_is_enough),
         PROGRAM_TEST(opening_lines_say_that_times_are_virtual),
         PROGRAM_TEST(what_fibers_cannot_do_is_refused_in_one_line),
     };

@@ -30,12 +30,12 @@ void shmt_coll_begin(unsigned char *words, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) store_relaxed(&shmt_coll_presence(words, i)->present, 1);
 }
 
-void shmt_coll_leave(unsigned char *words, uint32_t n, uint32_t rank, bool died) {
-    bool used = !died;
-    for (uint32_t slot = 0; slot < SHMT_COLL_SLOTS && !used; slot++) {
+void shmt_coll_leave(unsigned char *words, uint32_t n, uint32_t rank, bool comes_back) {
+    bool leaves = !comes_back;
+    for (uint32_t slot = 0; slot < SHMT_COLL_SLOTS && !leaves; slot++) {
         const struct shmt_gate *gate = &shmt_coll_gates(words, n, slot)[rank];
-        used = load_relaxed(&gate->clock) != 0 || load_relaxed(&gate->phase) != 0; /* relaxed: the owner is gone */
+        leaves = load_relaxed(&gate->clock) != 0 || load_relaxed(&gate->phase) != 0; /* relaxed: the owner is gone */
     }
     /* release: all that it has laid out is there; pairs with the acquire of the gates' member words */
-    if (used) store_release(&shmt_coll_presence(words, rank)->present, 0);
+    if (leaves) store_release(&shmt_coll_presence(words, rank)->present, 0);
 }

@@ -65,9 +65,9 @@ struct shmt_coll_place {
 /* Before workers exist: all n are present. */
 void shmt_coll_begin(unsigned char *words, uint32_t n);
 
-/* The worker takes part no more: it has left, or whoever has collected it says that it is dead. A worker that has not taken part in
- * anything stays: its next life can. */
-void shmt_coll_leave(unsigned char *words, uint32_t n, uint32_t rank, bool died);
+/* The worker takes part no more: it has left, or whoever has collected it says that it is dead. One that comes back stays if it has not
+ * taken part in anything: its next life can. */
+void shmt_coll_leave(unsigned char *words, uint32_t n, uint32_t rank, bool comes_back);
 
 static inline struct shmt_coll_presence *shmt_coll_presence(unsigned char *words, uint32_t rank) {
     return (struct shmt_coll_presence *)(void *)(words + (uint64_t)rank * sizeof(struct shmt_coll_presence));

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/random.h"
 #include "coll/member.h"
+#include "sync/host.h"
 
 /* Of m members and n bytes of a reduction to all, `auto` is sliced from so many bytes on: below it one wait costs less than two, and above
  * it reading all of everybody's costs more. Chosen, not tuned: bench/bench_collective shows both sides of it. */
@@ -147,6 +148,7 @@ static int proceed(struct shmt_coll *c) {
 int shmt_coll_test(struct shmt_coll *c, uint64_t ticket) {
     if (c->error->status < 0) return c->error->status;
     int rc = proceed(c);
+    if (rc == 0) shmt_spend(SHMT_SPENT_LOOKING, 1);
     if (rc == 0) rc = shmt_coll_block(c, true);
     return rc < 0 ? rc : c->done >= ticket;
 }

@@ -193,7 +193,7 @@ static const struct shmt_option_row ROWS[] = {
     {{"sim", 0, "COSTS", "", ENV("SIM"), SEE, "fibers: what work takes, as compute=10ms,straggler=3:5x"},
      TEXT, AT(sim), 0, 0, NULL},
     {{"fiber-stack", 0, "N", "256", ENV("FIBER_STACK"), SEE, "fibers: KiB of each one's stack"},
-     COUNT, AT(fiber_stack), 16, 1 << 20, NULL},
+     COUNT, AT(fiber_stack), 64, 1 << 20, NULL},
     {{"bind", 0, "HOW", "core", ENV("BIND"), WHERE, "workers to cores, if there are enough; to nodes; or none"},
      CHOICE, AT(bind), 0, 0, "core|node|none"},
     {{"numa", 0, "HOW", "auto", ENV("NUMA"), WHERE, "memory on NUMA nodes: auto, interleave, bind or off"},

@@ -222,6 +222,9 @@ static void spend(enum shmt_spent what, double times) {
         case SHMT_SPENT_PUSHING:
             ns = draw(me, &sim->push) * times;
             break;
+        case SHMT_SPENT_LOOKING:
+            ns = (double)sim->look_ns * times;
+            break;
     }
     if (ns >= 1) pass_until(mine, me->at_ns + (uint64_t)fmin(ns, MOST_NS));
 }

@@ -9,9 +9,11 @@
 #include "base/plain.h"
 #include "base/random.h"
 
-#define MOST_NS 1e15 /* 11 days */
+#define MOST_NS    1e15 /* 11 days */
+#define EXAMPLE_NS 1000
+#define UNSAID     -1.0 /* no time that can be typed */
 
-static const struct shmt_sim USUAL = {.compute = {SHMT_COST_LOGNORMAL, 0, 0.3},
+static const struct shmt_sim USUAL = {.compute = {SHMT_COST_LOGNORMAL, UNSAID, 0.3},
                                       .pull = {SHMT_COST_FIXED, 5e3, 0},
                                       .push = {SHMT_COST_FIXED, 5e3, 0},
                                       .look_ns = 50};
@@ -57,7 +59,11 @@ uint64_t shmt_cost_draw(const struct shmt_cost *cost, uint64_t seed, uint64_t wh
     if (cost->shape == SHMT_COST_LOGNORMAL) ns *= exponential(cost->param * bell_of(bits));
     if (cost->shape == SHMT_COST_EXPONENTIAL) ns *= -logarithm(1 - shmt_unit(bits));
     if (cost->shape == SHMT_COST_UNIFORM) ns += (cost->param - cost->ns) * shmt_unit(bits);
-    return (uint64_t)fmin(ns, MOST_NS);
+    return (uint64_t)fmax(0, fmin(ns, MOST_NS));
+}
+
+void shmt_sim_settle(struct shmt_sim *sim, uint64_t examples) {
+    if (sim->compute.ns == UNSAID) sim->compute.ns = EXAMPLE_NS * (double)examples;
 }
 
 double shmt_sim_times(const struct shmt_sim *costs, uint32_t worker) {

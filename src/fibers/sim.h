@@ -12,8 +12,6 @@
 
 #include "base/error.h"
 
-#define SHMT_SIM_EXAMPLE_NS 1000
-
 enum shmt_cost_shape { SHMT_COST_FIXED, SHMT_COST_LOGNORMAL, SHMT_COST_EXPONENTIAL, SHMT_COST_UNIFORM };
 
 struct shmt_cost {
@@ -34,11 +32,8 @@ struct shmt_sim {
     } straggler[SHMT_MAX_STRAGGLERS];
 };
 
-/* Where nobody has said what computing takes: so many examples are a full item. */
-static inline void shmt_sim_settle(struct shmt_sim *sim, uint64_t examples) {
-    if (sim->compute.ns == 0 && sim->compute.shape == SHMT_COST_LOGNORMAL)
-        sim->compute.ns = SHMT_SIM_EXAMPLE_NS * (double)examples;
-}
+/* Where nobody has said what computing takes: so many examples are a full item. Before draws of it. */
+void shmt_sim_settle(struct shmt_sim *sim, uint64_t examples);
 
 /* "" : as nobody has said anything. Errors: _USAGE, with what is wrong and what would be right; the sentence begins with `given_as`. */
 int shmt_sim_parse(const char *given_as, const char *text, struct shmt_sim *out, struct shmt_error *e);

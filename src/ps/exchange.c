@@ -273,9 +273,9 @@ static struct shmtrain_csr part_of(const struct shmtrain_csr *x, uint64_t first,
     return part;
 }
 
-/* What the kernel `each` does, with pulls, computing and pushes told apart: the same bits. Its kernels look ahead within a group only, so
- * what the examples behind it need is asked for first. */
-/* Group by group, for a trace, and where time passes between a group's pull and its push only if it is said so. */
+/* What the kernel `each` does, with pulls, computing and pushes told apart: the same bits. For a trace, and where time passes between a
+ * group's pull and its push only if the host is told. Its kernels look ahead within a group only, so what the examples behind it need is
+ * asked for first. */
 static void each_apart(struct shmtrain_session *s, const struct shmt_binding *b, const struct shmtrain_csr *x, uint32_t group,
                        shmtrain_slope *slope, void *arg, const struct shmt_update *u) {
     enum { AHEAD = 8 };

@@ -17,7 +17,8 @@ enum shmt_spent {
     SHMT_SPENT_ITEM,      /* an item begins, and its computing will take `times` as much as a full one's */
     SHMT_SPENT_COMPUTING, /* of the item's computing the share `times` is done; 1: all that is left */
     SHMT_SPENT_PULLING,   /* so many pulls */
-    SHMT_SPENT_PUSHING
+    SHMT_SPENT_PUSHING,
+    SHMT_SPENT_LOOKING /* a look at what others do, by who will look again until they have done it */
 };
 
 /* Called by any thread of a worker, or of the caller's process; none fails. In each of them, `now_ns` included, other workers

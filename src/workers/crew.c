@@ -71,12 +71,16 @@ int shmt_crew_open_topo(struct shmt_call *call, struct shmt_crew *crew) {
     return rc < 0 ? rc : check_machine(call, crew->topo);
 }
 
+static const char *given_for_fibers(const struct shmt_config *c) {
+    return c->sim[0] != '\0' ? "--sim" : shmt_config_is_given(c, "fiber-stack") ? "--fiber-stack" : NULL;
+}
+
 /* Fibers are one thread of one process, whose clock nobody else has. */
 static int settle_fibers(struct shmt_call *call, const struct shmt_config *c, struct shmt_crew *crew) {
-    if (crew->kind != &SHMT_TEAM_FIBERS)
-        return c->sim[0] == '\0'
-                   ? 0
-                   : shmt_refuse(&call->error, "--sim is for workers in virtual time: use --spawn fibers, or leave it out");
+    const char *in_vain = given_for_fibers(c);
+    if (crew->kind != &SHMT_TEAM_FIBERS && in_vain)
+        return shmt_refuse(&call->error, "%s is for workers in virtual time: use --spawn fibers, or leave it out", in_vain);
+    if (crew->kind != &SHMT_TEAM_FIBERS) return 0;
     if (crew->n_threads > 1) return shmt_refuse(&call->error, "--spawn fibers: each worker has one thread: use --threads 1");
     if (c->name[0])
         return shmt_refuse(&call->error, "--spawn fibers: nobody can join workers in virtual time: leave out --name");

@@ -107,7 +107,7 @@ void shmt_shm_reclaim(struct shmt_store *store, uint32_t rank, int comes_back) {
     shmt_shm_take_back(store, rank);
     leave_slices(store, rank);
     leave_locks(store, rank);
-    if (store->spec.coll.half_bytes) shmt_coll_leave(store->coll_words, store->spec.n_seats, rank, true);
+    if (store->spec.coll.half_bytes) shmt_coll_leave(store->coll_words, store->spec.n_seats, rank, comes_back);
     if (comes_back) return;
     /* release: what it has pushed is as complete as it will ever be; pairs with the acquire of the gates' member words */
     store_release(&front->working, 0);
