@@ -142,6 +142,41 @@ static void networks_trained_live_take_less_momentum_and_shorter_steps_by_the_wo
     assert_true(shmt_auto_momentum(&wish, 0.9f) == 0.9f);
 }
 
+/* Of networks alone, too. A gradient is as long as the weights of examples make it. */
+static void long_gradients_of_networks_are_clipped_and_late_ones_begin_small(void **state) {
+    static const struct shmtrain_settings WITH = {.size = sizeof WITH, .n_classes = 10};
+    static const struct shmtrain_data DATA_OF = {.size = sizeof DATA_OF, .n_examples = 20000, .n_features = 9};
+    const struct shmt_rate cosine = {.kind = SHMT_RATE_COSINE}, one_cycle = {.kind = SHMT_RATE_ONE_CYCLE};
+    struct shmt_rule rule = {.kind = SHMT_RULE_MOMENTUM, .momentum = 0.9f};
+    struct shmt_rate_wish wish = {.model = &SHMT_MODEL_CNN,
+                                  .with = &WITH,
+                                  .data = &DATA_OF,
+                                  .rule = &rule,
+                                  .mean_weight = 3,
+                                  .live = true,
+                                  .item = 10,
+                                  .sharers = 1};
+    (void)state;
+    const double norm = (double)SHMT_MODEL_CNN.traits.clip_norm;
+    near((double)shmt_auto_clip_norm(&wish), 3 * norm);
+    assert_true(shmt_auto_warmup(&wish, &cosine) == 0); /* nobody is late */
+    wish.sharers = 2;
+    near(shmt_auto_warmup(&wish, &cosine), 0.25); /* 500 updates of 10 */
+    assert_true(shmt_auto_warmup(&wish, &one_cycle) == 0);
+    wish.item = 64;
+    near(shmt_auto_warmup(&wish, &cosine), 0.5);
+    rule.clip = 1; /* elements are limited */
+    assert_true(shmt_auto_clip_norm(&wish) == 0);
+    rule = (struct shmt_rule){.kind = SHMT_RULE_ADAM, .momentum = 0.9f};
+    assert_true(shmt_auto_clip_norm(&wish) == 0 && shmt_auto_warmup(&wish, &cosine) == 0);
+    rule.kind = SHMT_RULE_NESTEROV;
+    wish.live = false; /* the norm is of all tables */
+    near((double)shmt_auto_clip_norm(&wish), 6 * norm);
+    assert_true(shmt_auto_warmup(&wish, &cosine) == 0);
+    wish.model = &SHMT_MODEL_SOFTMAX;
+    assert_true(shmt_auto_clip_norm(&wish) == 0);
+}
+
 /* Where L1 or L2 says how much is learned nothing has to stop early. */
 static void with_l2_rates_come_sooner_to_where_it_ends(void **state) {
     static const struct {
@@ -186,6 +221,7 @@ int main(void) {
         cmocka_unit_test(the_rate_of_sgd_fits_the_length_of_examples),
         cmocka_unit_test(of_a_regression_the_reach_follows_the_labels),
         cmocka_unit_test(rules_that_scale_by_themselves_take_a_rate_by_the_reach_of_a_step),
+        cmocka_unit_test(long_gradients_of_networks_are_clipped_and_late_ones_begin_small),
         cmocka_unit_test(networks_trained_live_take_less_momentum_and_shorter_steps_by_the_workers_at_a_copy),
         cmocka_unit_test(with_l2_rates_come_sooner_to_where_it_ends),
         cmocka_unit_test(a_models_own_rates_suit_every_rule),

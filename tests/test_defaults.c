@@ -299,8 +299,8 @@ static void points_that_there_cannot_be_are_refused_in_one_line(void **state) {
     REFUSED("lamb needs the norms of a table's weights and of its step before any is changed", "mode", "local", "optimizer",
             "lamb");
     REFUSED("with a quorum or staleness parts are changed one by one", "mode", "backup", "optimizer", "lamb");
-    REFUSED("clip-norm needs the gradient of all tables before any is applied", "mode", "async", "clip-norm", "1");
-    REFUSED("clip-norm needs the gradient of all tables before any is applied", "mode", "local", "clip-norm", "1");
+    REFUSED("and logistic has one for each example in the modes without rounds", "mode", "async", "clip-norm", "1");
+    REFUSED("and logistic has one for each example in the modes without rounds", "mode", "local", "clip-norm", "1");
     REFUSED("clip-value and clip-norm both limit the gradient", "mode", "sync", "clip-norm", "1", "clip-value", "1");
     REFUSED("which is 0 where all wait for all", "mode", "sync", "model", "softmax", "staleness-aware", "1");
     REFUSED("late ones are the only ones that have one here: use --late fold", "mode", "backup", "staleness-aware", "1");

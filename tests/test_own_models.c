@@ -311,9 +311,10 @@ static void traits_that_cannot_be_are_refused(void **state) {
                {{.loops = 2}, "neither 0 nor 1"},
                {{.blas = 7}, "neither 0 nor 1"},
                {{.columns_alike = 2}, "neither 0 nor 1"},
-               {{.curvature = -1}, "a curvature or rate of -1"},
-               {{.rate = NAN}, "a curvature or rate of nan"},
-               {{.adaptive_rate = INFINITY}, "a curvature or rate of inf"},
+               {{.curvature = -1}, "a curvature, rate or norm of -1"},
+               {{.rate = NAN}, "a curvature, rate or norm of nan"},
+               {{.adaptive_rate = INFINITY}, "a curvature, rate or norm of inf"},
+               {{.clip_norm = -2}, "a curvature, rate or norm of -2"},
                {{.optimizer = "adamant"}, "wants optimizer \"adamant\", which there is not"},
                {{.chunks = 6}, "wants 6 chunks: use a power of two"},
                {{.reserved = {0, 0, 1}}, "sets a reserved trait"}};

@@ -405,7 +405,7 @@ static void calls_out_of_order_change_nothing(void **state) {
     (void)state;
     enter(&s, &store, 1, 1);
     assert_int_equal(shmtrain_push(&s, 0, 0, 4, grad), SHMTRAIN_E_USAGE);
-    assert_non_null(strstr(shmtrain_session_message(&s), "shmtrain_next"));
+    assert_non_null(strstr(s.error.text, "shmtrain_next"));
     assert_int_equal(shmtrain_next(&s, &w), SHMTRAIN_E_USAGE); /* a session that failed goes nowhere */
     assert_string_equal(store.log, "enter");
     for (int i = 0; i < 4; i++) assert_true(store.weight[i] == 0);
@@ -421,7 +421,7 @@ static void a_backends_failure_is_passed_on_with_its_sentence(void **state) {
     store.fails = SHMTRAIN_E_MEMORY;
     assert_int_equal(shmtrain_next(&s, &w), 1);
     assert_int_equal(shmtrain_clock(&s, NULL), SHMTRAIN_E_MEMORY);
-    assert_string_equal(shmtrain_session_message(&s), "the store is on fire");
+    assert_string_equal(s.error.text, "the store is on fire");
     assert_int_equal(shmtrain_next(&s, &w), SHMTRAIN_E_MEMORY);
     shmt_session_leave(&s);
 }
@@ -446,6 +446,31 @@ static void a_dense_push_takes_the_mean_and_regularises_the_rows_that_l2_means(v
     assert_true(store.weight[0] == 1);
     assert_true(fabsf(store.weight[1] - 5 / 7.0f) < 1e-7f); /* two roundings */
     assert_true(store.weight[2] == 0.75f && store.weight[3] == 0.75f);
+    shmt_session_leave(&s);
+}
+
+/* 4 examples, rate 0.5: the mean gradient (3, 4) / 4 has the norm 1.25 and becomes 0.25 of it; what is shorter stays. Single examples'
+ * gradients are nowhere whole. */
+static void with_clip_norm_a_live_push_is_as_long_as_that_at_most(void **state) {
+    static const uint64_t START[2] = {0, 1};
+    static const uint32_t INDEX[1] = {0};
+    const struct shmtrain_csr x = {.size = sizeof x, .n = 1, .start = START, .id = INDEX};
+    struct shmt_store store;
+    shmtrain_session s;
+    struct shmtrain_work w;
+    const float grad[4] = {0, 0, 3, 4}, slope = 1;
+    (void)state;
+    enter(&s, &store, 1, 1);
+    store.spec.rule.clip_norm = 0.25f;
+    assert_int_equal(shmtrain_next(&s, &w), 1);
+    assert_int_equal(shmtrain_push(&s, 0, 0, 4, grad), 0);
+    assert_true(store.weight[0] == 0 && store.weight[1] == 0);
+    assert_true(fabsf(store.weight[2] + 0.5f * 0.15f) < 1e-6f && fabsf(store.weight[3] + 0.5f * 0.2f) < 1e-6f);
+    store.spec.rule.clip_norm = 100;
+    assert_int_equal(shmtrain_push(&s, 0, 2, 2, grad + 2), 0);
+    assert_true(fabsf(store.weight[3] + 0.5f * 1.2f) < 1e-6f);
+    assert_int_equal(shmtrain_push_sparse(&s, 0, &x, &slope), SHMTRAIN_E_USAGE);
+    assert_non_null(strstr(s.error.text, "here each example has its own: use clip-value"));
     shmt_session_leave(&s);
 }
 
@@ -481,6 +506,7 @@ int main(void) {
         TEST(calls_out_of_order_change_nothing),
         TEST(a_backends_failure_is_passed_on_with_its_sentence),
         TEST(a_dense_push_takes_the_mean_and_regularises_the_rows_that_l2_means),
+        TEST(with_clip_norm_a_live_push_is_as_long_as_that_at_most),
         TEST(places_beyond_the_last_example_have_no_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -159,6 +159,7 @@ static void what_is_out_of_the_ordinary_has_words_of_its_own(void **state) {
     r.weight_decay = 0.01;
     r.clip_value = 0.5;
     r.clip_norm = 2;
+    r.warmup = 0.5;
     r.blas = "OpenBLAS 0.3.21 Zen";
     r.guests = 3;
     r.item_updates = 1;
@@ -172,9 +173,10 @@ static void what_is_out_of_the_ordinary_has_words_of_its_own(void **state) {
     assert_non_null(strstr(text, "\nrace window 2 us between load and store, in 25 % of pushes\n"));
     assert_non_null(strstr(text,
                            "model       logistic, sgd with rate 0.0625 inverse, l1 0.001,\n            l2 0\n"
+                           "            the rate grows from 0 for 0.5 epochs\n"
                            "            weight decay 0.01\n"
                            "            elements of gradients are clipped at 0.5\n"
-                           "            gradients are clipped at a norm of 2\n"
+                           "            gradients of tables are clipped at a norm of 2\n"
                            "            on OpenBLAS 0.3.21 Zen\n"
                            "consistency async: write racy, staleness inf\n"
                            "            updates of 1024 examples, no worker waits\n"));

@@ -74,8 +74,6 @@ static void constants_that_cannot_be_are_refused(void **state) {
     WITH(SHMT_RULE_ADAMW, epsilon, 0, "an epsilon above 0");
     WITH(SHMT_RULE_ADAMW, weight_decay, -1, "a weight decay of at least 0");
     WITH(SHMT_RULE_ADAMW, weight_decay, INFINITY, "a weight decay of at least 0");
-    WITH(SHMT_RULE_SGD, clip_norm, 1,
-         "clip-norm needs the gradient of all tables before any is applied, which write racy never has");
     WITH(SHMT_RULE_SGD, clip_norm, -1, "clip-norm -1: use a number above 0");
     struct shmt_rule both = {.kind = SHMT_RULE_SGD, .clip = 1, .clip_norm = 1};
     refused(both, SHMT_WRITE_AGGREGATE, "clip-value and clip-norm both limit the gradient: leave out one of them");

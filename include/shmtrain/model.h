@@ -130,6 +130,10 @@ struct shmtrain_traits {
     /* `sync`: parts of a batch of 128 that suit it, a power of two; larger batches have more, of up to twice as many examples each.
      * 0: as for all. */
     uint32_t chunks;
+
+    /* The largest norm of a table's mean gradient that suits it with sgd, momentum and nesterov, for users who say nothing of clip-norm:
+     * live modes clip every push at it, aggregate the gradient of all tables at twice that. 0: none. */
+    float clip_norm;
     uint64_t reserved[4]; /* 0 */
 };
 

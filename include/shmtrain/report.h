@@ -148,6 +148,7 @@ struct shmtrain_report {
     double race_share;   /* the share of its pushes with which it does */
     uint32_t item_updates; /* live modes: 1, a work item is one update, as those of softmax are; 0, each example is */
     double momentum; /* what momentum and nesterov keep of a step; beta1 of adam, adamw and lamb; 0: the others have none */
+    double warmup;   /* epochs during which the rate grew from 0 */
     const char
         *spawn; /* what workers are: "processes", "threads" or "fibers", whose times are virtual; "": another program knows */
 };

@@ -40,14 +40,15 @@ static int check_traits(const struct shmtrain_model *model, struct shmt_error *e
     const struct shmtrain_traits *t = &model->traits;
     static const struct shmtrain_traits NONE = {0};
     enum shmt_rule_kind kind;
-    const float number[] = {t->curvature, t->rate, t->adaptive_rate};
+    const float number[] = {t->curvature, t->rate, t->adaptive_rate, t->clip_norm};
     if (t->rows > SHMTRAIN_ROWS_EITHER)
         return shmt_refuse(e, "model \"%s\" wants rows %u, which is none", model->name, t->rows);
     if (t->pushes_tables > 1 || t->loops > 1 || t->blas > 1 || t->columns_alike > 1)
         return shmt_refuse(e, "model \"%s\" has a trait that is neither 0 nor 1", model->name);
     for (size_t i = 0; i < sizeof number / sizeof *number; i++)
         if (!isfinite(number[i]) || number[i] < 0)
-            return shmt_refuse(e, "model \"%s\" has a curvature or rate of %g: use 0 or more", model->name, (double)number[i]);
+            return shmt_refuse(e, "model \"%s\" has a curvature, rate or norm of %g: use 0 or more", model->name,
+                               (double)number[i]);
     if (t->chunks & (t->chunks - 1))
         return shmt_refuse(e, "model \"%s\" wants %u chunks: use a power of two", model->name, t->chunks);
     if (t->optimizer && shmt_rule_parse(t->optimizer, &kind, NULL) < 0)

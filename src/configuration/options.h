@@ -72,9 +72,11 @@ struct shmt_config {
     double momentum, beta2, beta; /* constants of the optimizers */
     double epsilon, rho;          /* NaN: by the optimizer */
     double weight_decay;          /* NaN: by the mode */
-    double clip_value, clip_norm; /* 0, NaN: none */
+    double clip_value;            /* 0, NaN: none */
+    double clip_norm;             /* 0: none; NaN: by the model */
     uint64_t staleness_aware;
-    double warmup, decay_every, decay_by; /* epochs, epochs, factor: of the schedule */
+    double warmup;                /* epochs; NaN: by the model and the mode */
+    double decay_every, decay_by; /* epochs, factor: of the schedule */
     uint64_t count_lost;
     uint64_t shards; /* of each table; 0: one for each node */
     uint64_t bias, shuffle, cache, skip_bad_lines;

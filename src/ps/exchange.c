@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/sized.h"
+#include "ps/norm.h"
 #include "ps/session.h"
 #include "sync/host.h"
 #include "update/lock.h"
@@ -10,6 +11,8 @@
 static int refuse(struct shmtrain_session *s, const char *call, const char *what) {
     return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "%s: %s", call, what);
 }
+
+static bool is_live(const struct shmtrain_session *s) { return shmt_policy_is_live(&s->spec->policy); }
 
 /* Tables are called by their names; a row that does not exist by its number, and by how many there are. */
 static int refuse_row(struct shmtrain_session *s, const char *call, int t, uint64_t row, uint64_t rows) {
@@ -59,6 +62,8 @@ static int bind_to_push(struct shmtrain_session *s, const char *call, int t, str
 
 /* By the rule, as the sparse calls do it. */
 static int bind_trained(struct shmtrain_session *s, const char *call, int t) {
+    if (is_live(s) && s->spec->rule.clip_norm > 0)
+        return refuse(s, call, "clip-norm limits gradients of whole tables, and here each example has its own: use clip-value");
     if (s->spec->tuning[t].role == SHMTRAIN_TRAINED) return 0;
     return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "%s: table \"%s\" is a statistic, which only takes dense pushes", call,
                      s->spec->table[t].name);
@@ -89,8 +94,6 @@ static void begin_event(const struct shmtrain_session *s, enum shmt_event_kind k
     if (s->seat->trace && s->in_work) shmt_trace_turn(s->seat->trace, kind);
 }
 static void end_event(const struct shmtrain_session *s) { begin_event(s, SHMT_EVENT_COMPUTE); }
-
-static bool is_live(const struct shmtrain_session *s) { return shmt_policy_is_live(&s->spec->policy); }
 
 /* Staleness-aware (Zhang et al. 2016): the delay of the item's gradient, by which its rate is divided. One for all tables of the item, as
  * they are pushed one after the other. */
@@ -139,6 +142,12 @@ static void count_examples(struct shmtrain_session *s, const struct shmt_binding
     count_floats(s, nonzeros);
 }
 
+/* clip-norm, live modes: of this push (n floats), for nobody ever sees the gradient of all tables. */
+static float clip_of_push(const struct shmtrain_session *s, int t, const float *grad, uint64_t n, float scale) {
+    if (!(s->spec->rule.clip_norm > 0) || !is_live(s) || s->spec->tuning[t].role != SHMTRAIN_TRAINED) return 1;
+    return shmt_norm_clip_factor(s->spec, shmt_norm_square(grad, n), scale);
+}
+
 /* Rows row .. row + n - 1 (n > 0) by the rule. Live modes: the gradient is a sum over `examples`, the update takes their mean;
  * `aggregate` adds up, and divides when it updates. L1 and L2 belong to the update, and to no row from l2_rows on. */
 static void push_dense(struct shmtrain_session *s, int t, const struct shmt_binding *b, uint64_t row, uint64_t n,
@@ -148,6 +157,7 @@ static void push_dense(struct shmtrain_session *s, int t, const struct shmt_bind
     const struct shmt_kernels *k = s->spec->tuning[t].role == SHMTRAIN_STATISTIC ? s->of_statistics : s->with_values;
     struct shmt_update u = delayed_update(s, t);
     u.scale = 1 / (float)examples;
+    u.scale *= clip_of_push(s, t, grad, n * width, u.scale);
     if (n_ruled > 0) k->push_dense(&b->span, row * width, n_ruled * width, grad, &u);
     count_floats(s, n * width);
     shmt_update_unrule(&u);

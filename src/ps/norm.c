@@ -6,6 +6,14 @@
 
 #define LEAST 1e-6 /* added to the norm before it divides, as torch has it */
 
+double shmt_norm_square(const float *grad, uint64_t n) {
+    const uint64_t whole = n - n % SHMT_NORM_FLOATS;
+    double sum = 0;
+    for (uint64_t i = 0; i < whole; i += SHMT_NORM_FLOATS) sum += shmt_squares_of_line(grad + i);
+    for (uint64_t i = whole; i < n; i++) sum += (double)grad[i] * (double)grad[i];
+    return sum;
+}
+
 void shmt_norm_squares(const float *grad, uint64_t n, double *out) {
     if (!grad) memset(out, 0, n / SHMT_NORM_FLOATS * sizeof *out);
     for (uint64_t i = 0; grad && i < n; i += SHMT_NORM_FLOATS) *out++ = shmt_squares_of_line(grad + i);

@@ -66,7 +66,7 @@ const struct shmt_field SHMT_CHOICES[] = {
     FIELD(report, backend), SOME(report, spawn),
     FIELD(report, workers), FIELD(report, threads), SOME(report, cores),
     FIELD(report, model), SOME(report, columns), FIELD(report, optimizer), FIELD(report, rate), FIELD(report, schedule),
-    FIELD(report, momentum), FIELD(report, l1), FIELD(report, l2),
+    FIELD(report, warmup), FIELD(report, momentum), FIELD(report, l1), FIELD(report, l2),
     FIELD(report, weight_decay), FIELD(report, clip_value), FIELD(report, clip_norm),
     SOME(report, tolerance), FLAG(report, scaled), OBJECT(has_choice, "choice", 0, CHOICE),
     FIELD(report, batch), FIELD(report, item), FIELD(report, seed), FIELD(report, guests),

@@ -167,9 +167,13 @@ static void add_steps(char *out, size_t bytes, const struct shmtrain_report *r) 
     shmt_add(out, bytes, "with rate %.4g %s, ", r->rate, r->schedule);
     if (r->l1 > 0) shmt_add(out, bytes, "l1 %.4g,\n            ", r->l1); /* the line would grow too long */
     shmt_add(out, bytes, "l2 %.4g\n", r->l2);
+    if (r->warmup > 0)
+        shmt_add(out, bytes, "            the rate grows from 0 for %.3g epoch%s\n", r->warmup, r->warmup == 1 ? "" : "s");
     if (r->weight_decay > 0) shmt_add(out, bytes, "            weight decay %.4g\n", r->weight_decay);
     if (r->clip_value > 0) shmt_add(out, bytes, "            elements of gradients are clipped at %.4g\n", r->clip_value);
-    if (r->clip_norm > 0) shmt_add(out, bytes, "            gradients are clipped at a norm of %.4g\n", r->clip_norm);
+    if (r->clip_norm > 0)
+        shmt_add(out, bytes, "            gradients%s are clipped at a norm of %.4g\n",
+                 strcmp(r->write, "aggregate") == 0 ? "" : " of tables", r->clip_norm);
     if (r->choice_examples > 0) {
         shmt_add(out, bytes, "            ");
         add_choosing(out, bytes, r);

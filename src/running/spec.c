@@ -271,7 +271,7 @@ static struct shmt_rate rate_of_config(const struct shmt_run *run, const struct 
     struct shmt_rate rate = {.base = isnan(c->rate) ? 1 : (float)c->rate,
                              .kind = schedule_of_config(run, model, spec->rule.kind),
                              .factor = c->decay_by,
-                             .warmup = c->warmup,
+                             .warmup = isnan(c->warmup) ? 0 : c->warmup,
                              .epochs = (double)spec->epochs};
     shmt_rate_settle(c, is_noisy(spec), &rate);
     return rate;
@@ -321,6 +321,15 @@ static int check_delays(struct shmt_run *run, const struct shmtrain_model *model
                        model->name);
 }
 
+/* The gradient of a single example is nowhere whole. */
+static int check_clipping(struct shmt_run *run, const struct shmtrain_model *model, const struct shmt_spec *spec) {
+    if (!(spec->rule.clip_norm > 0) || !shmt_policy_is_live(&spec->policy) || !model || model->traits.pushes_tables) return 0;
+    return shmt_refuse(&run->call->error,
+                       "clip-norm limits gradients of whole tables, and %.60s has one for each example in the modes without "
+                       "rounds: use --mode sync or backup, or --clip-value",
+                       model->name);
+}
+
 static int rule_of_config(struct shmt_run *run, const struct shmtrain_model *model, struct shmt_spec *spec) {
     const struct shmt_config *c = run->config;
     const enum shmt_rule_kind kind = shmt_offered_rule(c, model);
@@ -343,8 +352,8 @@ static int rule_of_config(struct shmt_run *run, const struct shmtrain_model *mod
                            "ftrl computes each parameter's rate from its gradients: use --schedule constant without warm-up");
     if (spec->rate.kind == SHMT_RATE_ONE_CYCLE && c->warmup > 0)
         return shmt_refuse(&run->call->error, "one-cycle begins low and rises by itself: leave out --warmup");
-    const int unaware = check_delays(run, model, spec);
-    if (unaware) return unaware;
+    const int unfit = check_delays(run, model, spec) ? SHMTRAIN_E_USAGE : check_clipping(run, model, spec);
+    if (unfit) return unfit;
     const int refused = shmt_rule_check_policy(&spec->rule, &spec->policy, &run->call->error);
     return refused ? refused : shmt_merge_check(&spec->rule, &spec->policy, &run->call->error);
 }

@@ -151,7 +151,7 @@ static bool has_velocity(const struct shmt_rule *rule) {
     return rule->kind == SHMT_RULE_MOMENTUM || rule->kind == SHMT_RULE_NESTEROV;
 }
 
-/* Momentum and rate by the data, when its weights are there. */
+/* Momentum, clipping, warm-up and rate by the data, when its weights are there. */
 static int settle_rate(struct shmt_training *s) {
     struct shmt_spec *spec = &s->run->spec;
     const struct shmt_config *c = s->run->config;
@@ -164,9 +164,12 @@ static int settle_rate(struct shmt_training *s) {
                                         .label_spread = s->model->task == SHMTRAIN_REGRESSION ? spread_of_labels(s) : 0,
                                         .ends_at_0 = shmt_rate_goes_by_the_run(&spec->rate),
                                         .live = shmt_policy_is_live(&spec->policy),
+                                        .item = spec->item,
                                         .sharers = spec->n_workers / (uint32_t)shmt_max_u64(1, shmt_replicas_count(spec))};
     if (s->run->fits || s->run->from) return 0; /* Newton's steps have no rate, or it is that of the run before */
     if (has_velocity(&spec->rule) && isnan(c->momentum)) spec->rule.momentum = shmt_auto_momentum(&wish, spec->rule.momentum);
+    if (isnan(c->warmup)) spec->rate.warmup = shmt_auto_warmup(&wish, &spec->rate);
+    if (isnan(c->clip_norm)) spec->rule.clip_norm = shmt_auto_clip_norm(&wish);
     if (!isnan(c->rate)) return 0;
     spec->rate.base = shmt_auto_rate(&wish) / (float)shmt_replicas_summed(spec);
     if (spec->rate.base > 0) return 0;

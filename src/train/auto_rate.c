@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#include "base/checked.h"
+
 #define LEAST_SQUARE 1e-6  /* of features, without a bias */
 #define SPREAD       3     /* of labels, for which a regression's reach is that of the others */
 #define LAMB_STEP    0.02f /* of a table's norm */
@@ -82,6 +84,8 @@ float shmt_auto_momentum(const struct shmt_rate_wish *w, float usual) {
     return late_of(w) > 0 ? (float)(age / (1 + age)) : usual;
 }
 
+#define ALL_TABLES 2 /* times the norm of one: few have the largest gradients */
+
 #define LATE    0.3 /* cnn and mlp, 2 to 16 workers */
 #define ADAGRAD 10  /* times the rate of adam: their steps become shorter all the time (mlp on builtin:digits) */
 #define FTRL    30
@@ -105,6 +109,22 @@ static double models_rate(const struct shmt_rate_wish *w) {
         default:
             return (double)traits->adaptive_rate;
     }
+}
+
+/* Of gradients: a step is as long as they are. */
+static bool goes_by_size(const struct shmt_rate_wish *w) {
+    const enum shmt_rule_kind kind = (enum shmt_rule_kind)w->rule->kind;
+    return kind == SHMT_RULE_SGD || kind == SHMT_RULE_MOMENTUM || kind == SHMT_RULE_NESTEROV;
+}
+
+double shmt_auto_warmup(const struct shmt_rate_wish *w, const struct shmt_rate *rate) {
+    if (!goes_by_size(w) || late_of(w) == 0 || rate->kind == SHMT_RATE_ONE_CYCLE) return 0;
+    return fmin(0.5, 500.0 * w->item / (double)shmt_max_u64(1, w->data->n_examples));
+}
+
+float shmt_auto_clip_norm(const struct shmt_rate_wish *w) {
+    if (!goes_by_size(w) || !w->model->traits.pushes_tables || w->rule->clip > 0) return 0;
+    return (float)((w->live ? 1 : ALL_TABLES) * w->mean_weight * (double)w->model->traits.clip_norm);
 }
 
 float shmt_auto_rate(const struct shmt_rate_wish *w) {

@@ -29,6 +29,10 @@
  * mean age of what momentum adds up, m / (1 - m), is divided by n, and the rates of sgd, momentum and nesterov by 1 + 0.3 (n - 1).
  * Rules that divide by the gradients' size keep theirs.
  *
+ * A few long gradients at the beginning, and the updates that others make of them before anybody has seen where they lead, leave
+ * networks with relus that never answer again. So sgd, momentum and nesterov clip gradients at a norm that the model names, and where
+ * gradients are late their rate grows from 0, over half an epoch, or 500 updates if these are sooner.
+ *
  * lamb: 0.02, for its steps are shares of each table's own norm, whatever data and model are.
  *
  * adagrad, ftrl, adam, adamw, rmsprop move each parameter by about r at first, whatever its gradients' size, weights of examples
@@ -42,6 +46,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "update/rate.h"
 #include "update/rule.h"
 
 struct shmt_rate_wish {
@@ -53,11 +58,18 @@ struct shmt_rate_wish {
     double label_spread; /* their standard deviation, of a regression; 0: not known */
     bool ends_at_0;      /* the rate's schedule does: it may begin higher */
     bool live;           /* each work item is an update, or many; else there is one per batch */
+    uint32_t item;       /* live: examples of an update */
     uint32_t sharers;    /* workers who update one copy of the parameters; 1: one, or in turns */
 };
 
 /* The momentum for users who name none: `usual`, or in live modes less of it. */
 float shmt_auto_momentum(const struct shmt_rate_wish *wish, float usual);
+
+/* What a gradient's norm is limited to for users who name nothing: as the model has it; 0: by nothing. */
+float shmt_auto_clip_norm(const struct shmt_rate_wish *wish);
+
+/* The epochs in which the rate grows from 0, for users who name none. */
+double shmt_auto_warmup(const struct shmt_rate_wish *wish, const struct shmt_rate *rate);
 
 /* 0: nobody knows one. */
 float shmt_auto_rate(const struct shmt_rate_wish *wish);

@@ -27,15 +27,9 @@ int shmt_rule_parse(const char *name, enum shmt_rule_kind *out, struct shmt_erro
 /* A mean of squares that forgets by rho. */
 static bool has_rho(enum shmt_rule_kind kind) { return kind == SHMT_RULE_RMSPROP || kind == SHMT_RULE_ADADELTA; }
 
-/* What needs a norm before anything is changed. */
-static int check_norms(const struct shmt_rule *rule, enum shmt_write write, struct shmt_error *e) {
+/* What needs norms of all tables before anything is changed. */
+static int check_lamb(const struct shmt_rule *rule, enum shmt_write write, struct shmt_error *e) {
     const bool lamb = shmt_rule_needs_norms((enum shmt_rule_kind)rule->kind);
-    if (rule->clip_norm > 0 && write != SHMT_WRITE_AGGREGATE)
-        return shmt_refuse(
-            e,
-            "clip-norm needs the gradient of all tables before any is applied, which write %s never has: use --mode "
-            "sync or backup, or --clip-value",
-            shmt_write_name(write));
     if (lamb && write != SHMT_WRITE_AGGREGATE)
         return shmt_refuse(e,
                            "lamb needs the norms of a table's weights and of its step before any is changed, which write %s "
@@ -66,7 +60,7 @@ int shmt_rule_check(const struct shmt_rule *rule, enum shmt_write write, struct 
         return shmt_refuse(e, "clip-value %g: use a number above 0, or 0 for none", (double)rule->clip);
     if (!(rule->clip_norm >= 0 && isfinite(rule->clip_norm)))
         return shmt_refuse(e, "clip-norm %g: use a number above 0, or 0 for none", (double)rule->clip_norm);
-    const int refused = check_norms(rule, write, e);
+    const int refused = check_lamb(rule, write, e);
     if (refused < 0) return refused;
     if (rule->clip_norm > 0 && rule->clip > 0)
         return shmt_refuse(e, "clip-value and clip-norm both limit the gradient: leave out one of them");

@@ -84,7 +84,7 @@ struct shmt_rule {
     float rho;          /* rmsprop, adadelta: 0 .. 1; else 0 */
     float weight_decay; /* adamw, lamb: >= 0; else 0 */
     float clip;         /* of each element of a gradient; 0: none */
-    float clip_norm;    /* `aggregate`: of the mean gradient of all tables; 0: none */
+    float clip_norm;    /* of the mean gradient of all tables; live modes: of each push; 0: none */
 };
 
 /* What one push or one update is made with. */
