@@ -9,6 +9,7 @@
 #include "consistency/chunks.h"
 #include "ps/session.h"
 #include "train/opened.h"
+#include "base/own.h"
 
 struct training {
     const struct shmtrain_model *model;
@@ -118,7 +119,7 @@ static int try_to_train(struct training *t, float *w, struct shmt_error *e) {
     const struct shmtrain_settings with = settings_of(t);
     const struct shmtrain_pass pass = pass_of(t, &with, t->batch);
     if (rc == 0) rc = train_items(&s, t, &pass);
-    free(pass.workspace);
+    shmt_own_free(pass.workspace);
     if (rc < 0) *e = s.error;
     shmt_session_leave(&s);
     move_tables(&spec, store, w, 1);
@@ -155,7 +156,7 @@ static void score_all(struct training *t, float *w, uint32_t n, uint32_t group, 
         assert_int_equal(t->model->score(&s, &pass, &batch, score + (uint64_t)first * outputs, &loss), 0);
         *loss_out += loss;
     }
-    free(pass.workspace);
+    shmt_own_free(pass.workspace);
     shmt_session_leave(&s);
     move_tables(&spec, store, w, 1); /* scoring pushes nothing: the caller may compare */
     SHMT_BACKEND_PLAIN.store->destroy(store);

@@ -197,12 +197,13 @@ static void costs_are_times_or_distributions(void **state) {
                                        "pull=uniform:1us:2us",
                                        "push=exponential:3ns",
                                        "compute=lognormal:10ms:0.3,straggler=3:5x,straggler=4:1.5x,look=1ms",
-                                       "compute=0s"};
+                                       "compute=0s",
+                                       "pause=7@2s:1s,pause=7@0s:1ns,death=2@5s,death=0@0s"};
     static const struct {
         const char *text, *said;
     } ILL[] = {{"compute=10", "--sim \"compute=10\": expected a time with its unit, as 10ms"},
                {"compute=", "expected a time"},
-               {"compute", "--sim \"compute\": expected compute=, pull=, push=, look= or straggler="},
+               {"compute", "--sim \"compute\": expected compute=, pull=, push=, look=, straggler=, pause= or death="},
                {"think=1ms", "--sim \"think=1ms\": expected compute="},
                {"compute=1ms,", "--sim \"\": expected compute="},
                {"compute=-1ms", "expected a time"},
@@ -218,6 +219,14 @@ static void costs_are_times_or_distributions(void **state) {
                {"straggler=3:5", "as straggler=3:5x"},
                {"straggler=x:5x", "as straggler=3:5x"},
                {"straggler=3:0.5x", "as straggler=3:5x"},
+               {"death=2", "as death=2@5s (at most 16 of them)"},
+               {"death=2@5", "as death=2@5s"},
+               {"death=@5s", "as death=2@5s"},
+               {"death=2@5s:1s", "as death=2@5s"},
+               {"pause=7@2s", "as pause=7@2s:1s"},
+               {"pause=7@2s:0s", "as pause=7@2s:1s"},
+               {"pause=7:1s@2s", "as pause=7@2s:1s"},
+               {"pause=x@2s:1s", "as pause=7@2s:1s"},
                {"look=0ns", "expected a time of 1ns to 1ms"},
                {"look=2s", "expected a time of 1ns to 1ms"}};
     struct shmt_sim sim;
@@ -225,6 +234,12 @@ static void costs_are_times_or_distributions(void **state) {
     for (size_t i = 0; i < sizeof WELL / sizeof *WELL; i++) {
         struct shmt_error e = {0};
         if (shmt_sim_parse("--sim", WELL[i], &sim, &e) < 0) fail_msg("%s: %s", WELL[i], e.text);
+    }
+    for (int most = 16; most <= 17; most++) {
+        struct shmt_error e = {0};
+        char many[512] = "death=1@1s";
+        for (int i = 1; i < most; i++) strcat(many, ",death=1@1s");
+        assert_int_equal(shmt_sim_parse("--sim", many, &sim, &e), most == 16 ? 0 : SHMTRAIN_E_USAGE);
     }
     for (size_t i = 0; i < sizeof ILL / sizeof *ILL; i++) {
         struct shmt_error e = {0};

@@ -3,10 +3,10 @@
  * A group takes a slot that is free at all its members: what is free, and who asks for what, all workers tell each other by an all-gather
  * in the group of all. A slot's words stand where earlier groups have left them, at each member elsewhere, so the new group counts from the
  * largest: everybody looks at them while nobody writes them, and a barrier ends that. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/own.h"
 #include "base/random.h"
 #include "coll/member.h"
 
@@ -37,7 +37,7 @@ static void attach(struct shmt_coll *c, struct shmtrain_group *g, uint32_t slot)
 }
 
 int shmt_coll_group_make(struct shmt_coll *c, const uint32_t *rank, uint32_t n, struct shmtrain_group **out) {
-    struct shmtrain_group *g = calloc(1, sizeof *g + n * (2 * sizeof(uint64_t) + sizeof(uint32_t)));
+    struct shmtrain_group *g = shmt_own_calloc(1, sizeof *g + n * (2 * sizeof(uint64_t) + sizeof(uint32_t)));
     if (!g) return shmt_no_memory(c->error, "for a group of %u members", n);
     g->of = c;
     g->n = n;
@@ -60,7 +60,7 @@ static void forget(struct shmt_coll *c, struct shmtrain_group *g) {
     struct shmtrain_group **at = &c->groups;
     while (*at != g) at = &(*at)->next;
     *at = g->next;
-    free(g);
+    shmt_own_free(g);
 }
 
 /* ---- all workers tell each other ---- */
@@ -140,11 +140,11 @@ static void count_on(struct shmtrain_group *g) {
 
 static int settle(struct shmt_coll *c, struct shmtrain_group *g) {
     const struct claim mine = {.list = list_of(g), .slots = c->slots, .is_member = g->me != NOT_IN};
-    struct claim *all = calloc(shmt_max_u64(1, c->place.n), sizeof *all);
+    struct claim *all = shmt_own_calloc(shmt_max_u64(1, c->place.n), sizeof *all);
     if (!all) return shmt_no_memory(c->error, "for a group of %u members", g->n);
     int rc = exchange(c, &mine, all);
     if (rc == 0 && g->me != NOT_IN) rc = choose_slot(c, g, all);
-    free(all);
+    shmt_own_free(all);
     if (rc == 0 && g->me != NOT_IN) count_on(g);
     return rc < 0 ? rc : meet(c);
 }
@@ -167,12 +167,12 @@ int shmt_coll_group_of_colour(struct shmt_coll *c, uint32_t colour, struct shmtr
     uint32_t rank[SHMTRAIN_COLLECTIVE_WORKERS], n = 0;
     const struct claim mine = {.colour = colour};
     if (c->error->status < 0) return c->error->status;
-    struct claim *all = calloc(c->place.n, sizeof *all);
+    struct claim *all = shmt_own_calloc(c->place.n, sizeof *all);
     if (!all) return shmt_no_memory(c->error, "for a group");
     const int rc = exchange(c, &mine, all);
     for (uint32_t i = 0; i < c->place.n && colour != UINT32_MAX; i++)
         if (all[i].colour == colour) rank[n++] = i;
-    free(all);
+    shmt_own_free(all);
     return rc < 0 ? rc : shmt_coll_group_join(c, rank, n, out);
 }
 

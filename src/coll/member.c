@@ -5,15 +5,15 @@
  * write again. */
 #include "coll/member.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/own.h"
 #include "base/point.h"
 
 int shmt_coll_open(const struct shmt_coll_place *place, struct shmt_error *e, struct shmt_coll **out) {
     uint32_t rank[SHMTRAIN_COLLECTIVE_WORKERS];
-    struct shmt_coll *c = calloc(1, sizeof *c);
+    struct shmt_coll *c = shmt_own_calloc(1, sizeof *c);
     if (!c) return shmt_no_memory(e, "for collectives");
     c->place = *place;
     c->error = e;
@@ -33,14 +33,14 @@ void shmt_coll_close(struct shmt_coll *c) {
     if (!c) return;
     for (struct shmtrain_group *g = c->groups, *next; g; g = next) {
         next = g->next;
-        free(g);
+        shmt_own_free(g);
     }
     for (uint64_t i = c->done; i < c->started; i++) {
         struct shmt_coll_op *op = &c->op[i % SHMTRAIN_COLLECTIVE_STARTED];
-        if (op->owns_work) free(op->work);
+        if (op->owns_work) shmt_own_free(op->work);
     }
-    free(c->own);
-    free(c);
+    shmt_own_free(c->own);
+    shmt_own_free(c);
 }
 
 bool shmt_coll_reached(struct shmt_coll *c, struct shmtrain_group *g, enum shmt_gate_word word, uint32_t i, uint64_t target) {
@@ -148,9 +148,8 @@ int shmt_coll_lend(struct shmt_coll *c, uint64_t bytes, void **out) {
                          (unsigned long long)bytes, (unsigned long long)(c->place.room.lend_bytes - c->lent_bytes));
     if (c->place.n == 1 && !c->own) { /* nobody else reads it */
         const uint64_t all = shmt_ceil_div(c->place.room.lend_bytes, SHMT_LINE) * SHMT_LINE;
-        c->own = aligned_alloc(SHMT_LINE, all + SHMT_LINE);
+        c->own = shmt_own_calloc(1, all + SHMT_LINE);
         if (!c->own) return shmt_no_memory(c->error, "to lend %llu bytes", (unsigned long long)all);
-        memset(c->own, 0, all);
     }
     *out = lent_of(c, c->place.self) + c->lent_bytes;
     c->lent_bytes += whole;

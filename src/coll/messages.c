@@ -3,10 +3,10 @@
  * A message is copied into a half of the sender's staging memory, piece by piece if it is larger, and from there into the receiver's array,
  * or folded into it. A tick is a piece; all members count as many for a step as its largest message has, also those that neither send nor
  * receive. So a step costs one wait, and twice the copying of shared memory as it is. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/own.h"
 #include "coll/messages_priv.h"
 
 /* ---- the array ---- */
@@ -61,7 +61,7 @@ static int take_room(struct shmt_coll *c, struct shmt_coll_op *op) {
     if (op->kind == SHMTRAIN_BROADCAST && is_root) op->work = op->out ? op->out : (unsigned char *)(uintptr_t)op->in;
     if (form == AS_IT_IS && (op->kind != SHMTRAIN_REDUCE || is_root)) return 0;
     bytes = op->n * op->each * (form == AS_IT_IS ? 1 : op->group->n); /* checked where the call came in */
-    op->work = malloc(bytes > 0 ? bytes : 1);
+    op->work = shmt_own_malloc(bytes, 1);
     if (!op->work) return shmt_no_memory(c->error, "for a collective of %llu bytes", (unsigned long long)bytes);
     op->owns_work = true;
     return 0;
@@ -94,7 +94,7 @@ static void end(struct shmt_coll_op *op) {
         const uint32_t to = op->kind == SHMTRAIN_ALL_TO_ALL ? (me + m - b) % m : (from + b) % m;
         copy(op->out + to * block, op->work + b * block, block);
     }
-    if (op->owns_work) free(op->work);
+    if (op->owns_work) shmt_own_free(op->work);
     op->owns_work = false;
 }
 

@@ -10,6 +10,7 @@
 #include "base/sanitizer.h"
 
 #if SHMT_UNDER_ASAN
+#    include <sanitizer/asan_interface.h>
 #    include <sanitizer/common_interface_defs.h>
 #endif
 #if SHMT_UNDER_TSAN
@@ -160,6 +161,14 @@ static void tell_arrived(void *fake, struct shmt_context *left) {
     (void)fake, (void)left;
 }
 
+/* What the functions stood on that have never returned may be written to again. */
+static void tell_empty(const struct shmt_context *c) {
+#if SHMT_UNDER_ASAN
+    ASAN_UNPOISON_MEMORY_REGION(c->bottom, c->size);
+#endif
+    (void)c;
+}
+
 /* ---- contexts ---- */
 
 void shmt_context_of_thread(struct shmt_context *c) {
@@ -186,11 +195,19 @@ int shmt_context_make(struct shmt_context *c, size_t stack_bytes, void (*entry)(
     }
     c->bottom = (char *)c->stack + page;
     c->size = size;
-    c->at = first_frame((char *)c->stack + page, (char *)c->stack + c->bytes, entry);
+    shmt_context_restart(c, entry);
+    return 0;
+}
+
+void shmt_context_restart(struct shmt_context *c, void (*entry)(void)) {
+    char *bottom = (char *)c->stack + (c->bytes - c->size);
+    tell_empty(c);
+    c->at = first_frame(bottom, bottom + c->size, entry);
+    c->fake = NULL;
 #if SHMT_UNDER_TSAN
+    if (c->tsan) __tsan_destroy_fiber(c->tsan);
     c->tsan = __tsan_create_fiber(0);
 #endif
-    return 0;
 }
 
 void shmt_context_switch(struct shmt_context *from, struct shmt_context *to, int from_ends) {
@@ -205,6 +222,7 @@ void shmt_context_free(struct shmt_context *c) {
 #if SHMT_UNDER_TSAN
     if (c->stack) __tsan_destroy_fiber(c->tsan);
 #endif
+    if (c->stack) tell_empty(c);
     if (c->stack) munmap(c->stack, c->bytes);
     c->stack = NULL;
 }

@@ -27,11 +27,14 @@ void shmt_context_of_thread(struct shmt_context *c);
 /* One that will run `entry`, which never returns, on a stack of stack_bytes or a little more. Errors: _MEMORY. */
 int shmt_context_make(struct shmt_context *c, size_t stack_bytes, void (*entry)(void), struct shmt_error *e);
 
+/* Its stack anew: as it was made, whatever was going on in it. Of one that has not begun, or that nobody comes back to. */
+void shmt_context_restart(struct shmt_context *c, void (*entry)(void));
+
 /* Goes on in `to`, and returns when somebody comes back to `from`. from_ends: nobody will. */
 void shmt_context_switch(struct shmt_context *from, struct shmt_context *to, int from_ends);
 
 /* The first thing that an `entry` does; `from`: who has entered it. */
 void shmt_context_entered(struct shmt_context *from);
 
-/* Of one that has not begun, or has ended. */
+/* Of one that has not begun, or that nobody comes back to. */
 void shmt_context_free(struct shmt_context *c);

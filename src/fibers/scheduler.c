@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/atomic.h"
+#include "base/own.h"
 #include "base/random.h"
 #include "fibers/context.h"
 
@@ -25,6 +26,10 @@ struct fiber {
     uint64_t drawn;          /* costs so far */
     double slower;           /* times as long it computes */
     double item_ns, left_ns; /* what the item in hand takes, and what is left of that */
+    bool computes;           /* it goes on when it has computed for so long, not at a time */
+    bool began, dying;       /* it stands somewhere on its stack; where it goes on, it ends */
+    uint64_t paused_ns;      /* until then it does not go on */
+    struct shmt_own own;     /* what it has allocated */
 };
 
 struct bucket {
@@ -37,7 +42,9 @@ struct shmt_fibers {
     struct fiber *running; /* NULL: the thread itself */
     uint64_t now_ns;       /* of the last fiber that went on */
     uint64_t n_events, last_event, n_ties;
-    uint32_t n_left, n_heap;
+    uint64_t mishap_ns; /* of the next mishap; UINT64_MAX: there is none */
+    uint32_t n_left, n_heap, n_mishaps, mishap;
+    struct shmt_mishap mishaps[2 * SHMT_MAX_MISHAPS]; /* in the order of their times */
     struct bucket bucket[BUCKETS];
     uint32_t *heap;      /* (n) fibers that will go on, whoever is first at 0 */
     struct fiber *fiber; /* (n) */
@@ -79,22 +86,20 @@ static uint32_t index_of(const struct shmt_fibers *f, const struct fiber *fiber)
 
 /* It goes on at at_ns; equal times are in an order that the seed chooses. */
 static void schedule(struct shmt_fibers *f, struct fiber *fiber, uint64_t at_ns) {
-    fiber->at_ns = at_ns;
+    fiber->at_ns = at_ns > fiber->paused_ns ? at_ns : fiber->paused_ns;
     fiber->tie = shmt_mix64(f->spec.seed ^ shmt_mix64(f->n_ties++));
     if (fiber->heap_at == NOWHERE) put(f, f->n_heap++, index_of(f, fiber));
     sift_up(f, fiber->heap_at);
     sift_down(f, fiber->heap_at);
 }
 
-static struct fiber *take_first(struct shmt_fibers *f) {
-    struct fiber *first = &f->fiber[f->heap[0]];
-    first->heap_at = NOWHERE;
-    f->n_heap--;
-    if (f->n_heap > 0) {
-        put(f, 0, f->heap[f->n_heap]);
-        sift_down(f, 0);
-    }
-    return first;
+static void take(struct shmt_fibers *f, struct fiber *fiber) {
+    const uint32_t at = fiber->heap_at, last = f->heap[--f->n_heap];
+    fiber->heap_at = NOWHERE;
+    if (at == f->n_heap) return;
+    put(f, at, last);
+    sift_up(f, at);
+    sift_down(f, f->fiber[last].heap_at);
 }
 
 /* ---- waits: lists by word ---- */
@@ -131,12 +136,25 @@ static void leave_queue(struct shmt_fibers *f, struct fiber *fiber) {
 
 /* ---- the host, as fibers see it ---- */
 
-/* The running fiber's clock is at at_ns; who is behind goes first, and so does the thread behind the last event that it has asked for. */
+/* Whoever stands there will never return; the thread does what else is to be done. */
+static _Noreturn void end_on_own_stack(struct shmt_fibers *f, struct fiber *me) {
+    shmt_context_switch(&me->context, &f->thread, 1);
+    abort(); /* nobody goes on in one that has ended */
+}
+
+static void suspend(struct shmt_fibers *f, struct fiber *me) {
+    shmt_context_switch(&me->context, &f->thread, 0);
+    if (me->dying) end_on_own_stack(f, me);
+}
+
+/* The running fiber's clock is at at_ns; who is behind goes first, and so does the thread behind the last event that it has asked
+ * for, and before a mishap. */
 static void pass_until(struct shmt_fibers *f, uint64_t at_ns) {
     struct fiber *me = f->running;
-    if ((f->n_heap > 0 && f->fiber[f->heap[0]].at_ns <= at_ns) || f->n_events >= f->last_event) {
+    const bool other = f->n_heap > 0 && f->fiber[f->heap[0]].at_ns <= at_ns;
+    if (other || f->mishap_ns <= at_ns || f->n_events >= f->last_event) {
         schedule(f, me, at_ns);
-        shmt_context_switch(&me->context, &f->thread, 0);
+        suspend(f, me);
         return;
     }
     me->at_ns = f->now_ns = at_ns;
@@ -179,7 +197,7 @@ static void wait_on(_Atomic uint32_t *word, uint32_t expected, uint64_t at_most_
     }
     queue(mine, me, word);
     schedule(mine, me, look(mine) + at_most_ns);
-    shmt_context_switch(&me->context, &mine->thread, 0);
+    suspend(mine, me);
 }
 
 /* Also from the thread itself, whose stop or abort word wakes sleepers. */
@@ -226,7 +244,10 @@ static void spend(enum shmt_spent what, double times) {
             ns = (double)sim->look_ns * times;
             break;
     }
-    if (ns >= 1) pass_until(mine, me->at_ns + (uint64_t)fmin(ns, MOST_NS));
+    if (ns < 1) return;
+    me->computes = true;
+    pass_until(mine, me->at_ns + (uint64_t)fmin(ns, MOST_NS));
+    me->computes = false;
 }
 
 static const struct shmt_host_ops FIBERS = {
@@ -238,12 +259,93 @@ static void live(void) {
     struct shmt_fibers *f = mine;
     struct fiber *me = f->running;
     shmt_context_entered(&f->thread);
+    me->began = true;
     f->spec.body(f->spec.arg, index_of(f, me));
     me->state = ENDED;
-    f->n_left--;
-    shmt_context_switch(&me->context, &f->thread, 1);
-    abort(); /* nobody goes on in one that has ended */
+    end_on_own_stack(f, me);
 }
+
+/* A process would take with it what it has not freed. */
+static void note_end(struct shmt_fibers *f, struct fiber *fiber) {
+    shmt_own_drop(&fiber->own);
+    f->n_left--;
+}
+
+static void go_on(struct shmt_fibers *f, struct fiber *fiber) {
+    f->running = fiber;
+    shmt_own_use(&fiber->own);
+    shmt_context_switch(&f->thread, &fiber->context, 0);
+    shmt_own_use(NULL);
+    f->running = NULL;
+}
+
+/* ---- and their deaths ---- */
+
+/* Of one that stands nowhere any more. Who is asked what becomes of it finds everything freed, and its next life begins at once. */
+static void note_death(struct shmt_fibers *f, struct fiber *fiber) {
+    shmt_own_drop(&fiber->own);
+    fiber->state = ENDED;
+    fiber->dying = fiber->began = fiber->computes = false;
+    fiber->paused_ns = 0;
+    if (!f->spec.died || !f->spec.died(f->spec.arg, index_of(f, fiber))) {
+        f->n_left--;
+        return;
+    }
+    shmt_context_restart(&fiber->context, live);
+    fiber->state = READY;
+    schedule(f, fiber, f->now_ns);
+}
+
+/* One that has begun goes on for a moment, and ends at once, because sanitizers count who is on which stack. */
+void shmt_fibers_kill(struct shmt_fibers *f, uint32_t i) {
+    struct fiber *fiber = &f->fiber[i];
+    if (fiber->state == ENDED) return;
+    if (fiber->state == WAITING) leave_queue(f, fiber);
+    take(f, fiber);
+    fiber->dying = true;
+    if (fiber->began) go_on(f, fiber);
+    note_death(f, fiber);
+}
+
+void shmt_fiber_die(void) {
+    struct fiber *me = mine->running;
+    me->dying = true;
+    end_on_own_stack(mine, me);
+}
+
+static void pause_fiber(struct shmt_fibers *f, struct fiber *fiber, uint64_t pause_ns) {
+    const uint64_t until_ns = f->now_ns + pause_ns;
+    if (fiber->state == ENDED) return;
+    if (until_ns > fiber->paused_ns) fiber->paused_ns = until_ns;
+    schedule(f, fiber, fiber->computes ? fiber->at_ns + pause_ns : fiber->at_ns);
+}
+
+static void set_mishap(struct shmt_fibers *f) {
+    f->mishap_ns = f->mishap < f->n_mishaps ? f->spec.begin_ns + f->mishaps[f->mishap].at_ns : UINT64_MAX;
+}
+
+static void have_mishap(struct shmt_fibers *f) {
+    const struct shmt_mishap mishap = f->mishaps[f->mishap++];
+    f->now_ns = f->mishap_ns;
+    set_mishap(f);
+    if (mishap.pause_ns > 0)
+        pause_fiber(f, &f->fiber[mishap.worker], mishap.pause_ns);
+    else
+        shmt_fibers_kill(f, mishap.worker);
+}
+
+/* Of two at one time a pause comes first: who is stopped may be killed. */
+static void note_mishaps(struct shmt_fibers *f, const struct shmt_mishap *mishap, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        uint32_t at = f->n_mishaps;
+        if (mishap[i].worker >= f->spec.n) continue;
+        f->n_mishaps++;
+        for (; at > 0 && f->mishaps[at - 1].at_ns > mishap[i].at_ns; at--) f->mishaps[at] = f->mishaps[at - 1];
+        f->mishaps[at] = mishap[i];
+    }
+}
+
+/* ---- all of them ---- */
 
 /* How many threads have fibers: as long as there is one, the host is theirs, and asks the machine for all others. */
 static uint32_t n_threads;
@@ -280,6 +382,9 @@ int shmt_fibers_make(const struct shmt_fibers_spec *spec, struct shmt_fibers **o
     }
     f->spec = *spec;
     f->now_ns = spec->begin_ns;
+    note_mishaps(f, spec->sim.pause, spec->sim.n_pauses);
+    note_mishaps(f, spec->sim.death, spec->sim.n_deaths);
+    set_mishap(f);
     for (uint32_t i = 0; i < BUCKETS; i++) f->bucket[i] = (struct bucket){NOWHERE, NOWHERE};
     shmt_context_of_thread(&f->thread);
     for (; f->n_left < spec->n && rc == 0; f->n_left += rc == 0) {
@@ -301,13 +406,20 @@ int shmt_fibers_make(const struct shmt_fibers_spec *spec, struct shmt_fibers **o
 bool shmt_fibers_run(struct shmt_fibers *f, uint64_t most_events) {
     f->last_event = f->n_events + most_events;
     while (f->n_left > 0 && f->n_events < f->last_event) {
-        struct fiber *next = take_first(f); /* there is one: whoever has not ended goes on some time */
+        struct fiber *next = &f->fiber[f->heap[0]]; /* there is one: whoever has not ended goes on some time */
+        if (f->mishap_ns <= next->at_ns) {
+            have_mishap(f);
+            continue;
+        }
+        take(f, next);
         if (next->state == WAITING) leave_queue(f, next);
         f->now_ns = next->at_ns;
         f->n_events++;
-        f->running = next;
-        shmt_context_switch(&f->thread, &next->context, 0);
-        f->running = NULL;
+        go_on(f, next);
+        if (next->dying)
+            note_death(f, next);
+        else if (next->state == ENDED)
+            note_end(f, next);
     }
     return f->n_left == 0;
 }

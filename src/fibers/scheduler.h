@@ -9,6 +9,11 @@
  * Waits on a word are queues of the scheduler. A wait ends by a wake of its word, in the order in which they came, or when its
  * time is over.
  *
+ * A fiber may die: killed from outside, where it stands at a question; by its own call; or as the simulated mishaps say. Nothing
+ * more of it runs then, its stack is empty, and what it had allocated (base/own.h) is freed, but for what it shares with others. It
+ * may be begun again, on the same stack. One that pauses goes on later by so much: sleeps and waits not before the pause is over,
+ * and what it was computing takes so much longer.
+ *
  * Called by runtime/fibers.c. One thread makes, runs and frees it; while it does, this thread is answered by the fibers' host,
  * inside of fibers and outside, and all other threads by the machine. */
 #pragma once
@@ -30,6 +35,7 @@ struct shmt_fibers_spec {
     size_t stack_bytes; /* of each */
     struct shmt_sim sim;
     void (*body)(void *arg, uint32_t i);
+    bool (*died)(void *arg, uint32_t i); /* outside of fibers. True: it begins again. NULL: never */
     void *arg;
 };
 
@@ -40,6 +46,12 @@ int shmt_fibers_make(const struct shmt_fibers_spec *spec, struct shmt_fibers **o
 
 /* Runs them for so many events: a fiber that goes on is one. True when all have ended. Not from within one. */
 bool shmt_fibers_run(struct shmt_fibers *f, uint64_t most_events);
+
+/* Kills one, if it has not ended. Not from within one. */
+void shmt_fibers_kill(struct shmt_fibers *f, uint32_t i);
+
+/* The fiber that asks dies. */
+_Noreturn void shmt_fiber_die(void);
 
 /* All have ended, or none was run. */
 void shmt_fibers_free(struct shmt_fibers *f);

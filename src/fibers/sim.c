@@ -133,7 +133,35 @@ static bool parse_straggler(char *text, struct shmt_sim *out, const char **why_o
     return true;
 }
 
-static bool parse_look(const char *text, struct shmt_sim *out, const char **why_out) {
+/* "2@5s" */
+static bool parse_death(char *text, struct shmt_sim *out, const char **why_out) {
+    uint64_t worker;
+    double at_ns;
+    char *at = strchr(text, '@');
+    *why_out = "a worker and when it dies, as death=2@5s (at most 16 of them)";
+    if (!at || out->n_deaths == SHMT_MAX_MISHAPS) return false;
+    *at++ = '\0';
+    if (!shmt_plain_count(text, &worker) || worker > UINT32_MAX || !parse_time(at, &at_ns)) return false;
+    out->death[out->n_deaths++] = (struct shmt_mishap){.worker = (uint32_t)worker, .at_ns = (uint64_t)at_ns};
+    return true;
+}
+
+/* "7@2s:1s" */
+static bool parse_pause(char *text, struct shmt_sim *out, const char **why_out) {
+    uint64_t worker;
+    double at_ns, ns;
+    char *at = strchr(text, '@'), *how_long = at ? strchr(at, ':') : NULL;
+    *why_out = "a worker, when and for how long it stops, as pause=7@2s:1s (1ns or more, at most 16 of them)";
+    if (!how_long || out->n_pauses == SHMT_MAX_MISHAPS) return false;
+    *at++ = *how_long++ = '\0';
+    if (!shmt_plain_count(text, &worker) || worker > UINT32_MAX || !parse_time(at, &at_ns)) return false;
+    if (!parse_time(how_long, &ns) || ns < 1) return false;
+    out->pause[out->n_pauses++] =
+        (struct shmt_mishap){.worker = (uint32_t)worker, .at_ns = (uint64_t)at_ns, .pause_ns = (uint64_t)ns};
+    return true;
+}
+
+static bool parse_look(char *text, struct shmt_sim *out, const char **why_out) {
     double ns;
     *why_out = "a time of 1ns to 1ms";
     if (!parse_time(text, &ns) || ns < 1 || ns > 1e6) return false;
@@ -141,24 +169,32 @@ static bool parse_look(const char *text, struct shmt_sim *out, const char **why_
     return true;
 }
 
+static bool parse_compute(char *text, struct shmt_sim *out, const char **why_out) {
+    return parse_cost(text, &out->compute, why_out);
+}
+
+static bool parse_pull(char *text, struct shmt_sim *out, const char **why_out) { return parse_cost(text, &out->pull, why_out); }
+
+static bool parse_push(char *text, struct shmt_sim *out, const char **why_out) { return parse_cost(text, &out->push, why_out); }
+
 /* One word of the text, "compute=10ms". */
 static int parse_word(const char *given_as, char *word, struct shmt_sim *out, struct shmt_error *e) {
+    static const struct {
+        const char *name;
+        bool (*parse)(char *text, struct shmt_sim *out, const char **why_out);
+    } WORDS[] = {{"compute", parse_compute},     {"pull", parse_pull},   {"push", parse_push},  {"look", parse_look},
+                 {"straggler", parse_straggler}, {"pause", parse_pause}, {"death", parse_death}};
     char whole[128];
     const char *why = "";
     char *value = strchr(word, '=');
     snprintf(whole, sizeof whole, "%s", word);
     if (value) *value++ = '\0';
-    struct shmt_cost *cost = strcmp(word, "compute") == 0 ? &out->compute
-                             : strcmp(word, "pull") == 0  ? &out->pull
-                             : strcmp(word, "push") == 0  ? &out->push
-                                                          : NULL;
-    const bool is_straggler = strcmp(word, "straggler") == 0, is_look = strcmp(word, "look") == 0;
-    if (!value || (!cost && !is_straggler && !is_look))
-        return shmt_refuse(e, "%s \"%.60s\": expected compute=, pull=, push=, look= or straggler=", given_as, whole);
-    const bool well = cost           ? parse_cost(value, cost, &why)
-                      : is_straggler ? parse_straggler(value, out, &why)
-                                     : parse_look(value, out, &why);
-    return well ? 0 : shmt_refuse(e, "%s \"%.60s\": expected %s", given_as, whole, why);
+    for (size_t i = 0; value && i < sizeof WORDS / sizeof *WORDS; i++) {
+        if (strcmp(word, WORDS[i].name) != 0) continue;
+        return WORDS[i].parse(value, out, &why) ? 0 : shmt_refuse(e, "%s \"%.60s\": expected %s", given_as, whole, why);
+    }
+    return shmt_refuse(e, "%s \"%.60s\": expected compute=, pull=, push=, look=, straggler=, pause= or death=", given_as,
+                       whole);
 }
 
 int shmt_sim_parse(const char *given_as, const char *text, struct shmt_sim *out, struct shmt_error *e) {
@@ -175,9 +211,17 @@ int shmt_sim_parse(const char *given_as, const char *text, struct shmt_sim *out,
     return 0;
 }
 
+static int check_worker(const char *given_as, const char *word, uint32_t worker, uint32_t n_workers, struct shmt_error *e) {
+    return worker < n_workers ? 0 : shmt_refuse(e, "%s %s=%u: workers are 0 to %u", given_as, word, worker, n_workers - 1);
+}
+
 int shmt_sim_check(const struct shmt_sim *costs, const char *given_as, uint32_t n_workers, struct shmt_error *e) {
-    for (uint32_t i = 0; i < costs->n_stragglers; i++)
-        if (costs->straggler[i].worker >= n_workers)
-            return shmt_refuse(e, "%s straggler=%u: workers are 0 to %u", given_as, costs->straggler[i].worker, n_workers - 1);
-    return 0;
+    int rc = 0;
+    for (uint32_t i = 0; i < costs->n_stragglers && rc == 0; i++)
+        rc = check_worker(given_as, "straggler", costs->straggler[i].worker, n_workers, e);
+    for (uint32_t i = 0; i < costs->n_pauses && rc == 0; i++)
+        rc = check_worker(given_as, "pause", costs->pause[i].worker, n_workers, e);
+    for (uint32_t i = 0; i < costs->n_deaths && rc == 0; i++)
+        rc = check_worker(given_as, "death", costs->death[i].worker, n_workers, e);
+    return rc;
 }

@@ -1,10 +1,11 @@
-/* What work takes in virtual time: the text of option sim, and draws from it.
+/* What work takes in virtual time, and what befalls workers there: the text of option sim, and draws from it.
  *
- *     compute=lognormal:10ms:0.3,straggler=3:5x,pull=5us,push=5us,look=50ns
+ *     compute=lognormal:10ms:0.3,straggler=3:5x,pull=5us,push=5us,look=50ns,pause=7@2s:1s,death=2@5s
  *
  * compute is a full work item's, pull and push a call's, look that of a look at the clock, an offer of the processor and a
  * wake-up. A cost is a time ("10ms"), or a distribution: lognormal:MEDIAN:SIGMA, exponential:MEAN, uniform:LEAST:MOST.
- * straggler=W:Fx makes all that worker W computes take F times as long. What is not named is as in the text above, but compute:
+ * straggler=W:Fx makes all that worker W computes take F times as long. pause=W@T:D stops worker
+ * W for D when training has gone on for T, death=W@T kills it then; if it has ended by then, nothing is done. What is not named is as in the text above, but compute:
  * each example takes a microsecond, of which items have a lognormal share with a sigma of 0.3. */
 #pragma once
 
@@ -21,6 +22,13 @@ struct shmt_cost {
 };
 
 #define SHMT_MAX_STRAGGLERS 16
+#define SHMT_MAX_MISHAPS    16 /* pauses, and as many deaths */
+
+/* Worker `worker` is stopped, or dies, when training has gone on for so long. */
+struct shmt_mishap {
+    uint32_t worker;
+    uint64_t at_ns, pause_ns; /* pause_ns is 0: it dies */
+};
 
 struct shmt_sim {
     struct shmt_cost compute, pull, push;
@@ -30,6 +38,8 @@ struct shmt_sim {
         uint32_t worker;
         double times;
     } straggler[SHMT_MAX_STRAGGLERS];
+    uint32_t n_pauses, n_deaths;
+    struct shmt_mishap pause[SHMT_MAX_MISHAPS], death[SHMT_MAX_MISHAPS];
 };
 
 /* Where nobody has said what computing takes: so many examples are a full item. Before draws of it. */

@@ -12,9 +12,18 @@ static uint32_t number_of(const struct shmt_team *team, uint32_t rank) {
     return team->spec.number ? team->spec.number[rank] : rank;
 }
 
+void shmt_team_tell_who(const struct shmt_team_death *death, char *out, size_t room) {
+    if (death->pid == 0)
+        snprintf(out, room, "worker %u", death->rank);
+    else
+        snprintf(out, room, "worker %u (process %d)", death->rank, death->pid);
+}
+
 void shmt_team_tell_death(const struct shmt_team_death *death, char *out, size_t room) {
     const int status = death->wait_status;
-    if (WIFSIGNALED(status))
+    if (death->pid == 0)
+        snprintf(out, room, "was killed");
+    else if (WIFSIGNALED(status))
         snprintf(out, room, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else if (WEXITSTATUS(status) == 0)
         snprintf(out, room, "called exit(0)");
@@ -39,13 +48,14 @@ static void tell_lives(const struct shmt_team *team, uint32_t life, char *out, s
 
 static int describe_death(const struct shmt_team *team, uint32_t rank, struct shmt_error *e) {
     const struct shmt_team_end *end = &team->ledger->end[rank];
-    const struct shmt_team_death death = {.wait_status = end->wait_status};
-    char how[160], lives[160], place[80] = "";
+    const struct shmt_team_death death = {.rank = number_of(team, rank), .pid = end->last_pid, .wait_status = end->wait_status};
+    char who[48], how[160], lives[160], place[80] = "";
+    shmt_team_tell_who(&death, who, sizeof who);
     shmt_team_tell_death(&death, how, sizeof how);
     tell_lives(team, load_relaxed(&end->life), lives, sizeof lives); /* relaxed: nobody is left to change it */
     if (team->spec.last_words) team->spec.last_words(team->spec.arg, rank, place, sizeof place);
-    return shmt_fail(e, SHMTRAIN_E_DIED, "worker %u (process %d) %s while %s%s%s%s%s", number_of(team, rank), end->last_pid,
-                     how, team->what, place[0] ? " " : "", place, comment_on(end), lives);
+    return shmt_fail(e, SHMTRAIN_E_DIED, "%s %s while %s%s%s%s%s", who, how, team->what, place[0] ? " " : "", place,
+                     comment_on(end), lives);
 }
 
 static int describe_failure(const struct shmt_team *team, uint32_t rank, struct shmt_error *e) {

@@ -1,8 +1,10 @@
 /* A team of fibers: workers in virtual time, on the thread that drives the team. Called by team.c, by the row at the end; relies on the
- * room fibers for all that they do. The contract is that of threads, but that nothing goes on outside of `step`: the descriptor is
- * always readable, and each step gives them a slice of time. */
+ * room fibers for all that they do. The contract is that of threads, but that nothing goes on outside of `step` (the descriptor is
+ * always readable, and each step gives them a slice of time), and that workers may die, as processes do: by shmt_team_kill_worker, or
+ * by the simulated mishaps. */
 #include "runtime/team_priv.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -15,19 +17,28 @@ struct shmt_team_fibers {
     struct shmt_fibers *all;
 };
 
-static void abort_team(struct shmt_team *team, uint32_t value) {
-    if (team->spec.abort && load_relaxed(team->spec.abort) == 0) store_relaxed(team->spec.abort, value); /* one thread */
-    if (team->spec.on_abort) team->spec.on_abort(team->spec.arg);
-}
-
 static void run(void *arg, uint32_t rank) {
     struct shmt_team *team = arg;
     struct shmt_team_end *end = &team->ledger->end[rank];
     end->status = team->spec.body(team->spec.arg, rank, team, &end->error);
     store_relaxed(&end->returned, 1); /* relaxed, all: one thread */
-    if (shmt_team_is_clean_end(end->status) || load_relaxed(&team->ledger->first) != 0) return;
-    store_relaxed(&team->ledger->first, rank + 1);
-    abort_team(team, rank + 1);
+    if (!shmt_team_is_clean_end(end->status) && load_relaxed(&team->ledger->first) == 0) shmt_team_fail(team, rank);
+}
+
+/* The scheduler does it. */
+static int begin_again(void *arg, uint32_t rank) {
+    (void)arg, (void)rank;
+    return 0;
+}
+
+/* As if by SIGKILL. */
+static bool died(void *arg, uint32_t rank) {
+    struct shmt_team *team = arg;
+    struct shmt_team_end *end = &team->ledger->end[rank];
+    end->wait_status = SIGKILL;
+    const enum shmt_team_outcome outcome = shmt_team_outlive(team, rank, begin_again, NULL);
+    if (outcome == SHMT_TEAM_FAILS && load_relaxed(&team->ledger->first) == 0) shmt_team_fail(team, rank);
+    return outcome == SHMT_TEAM_RESPAWNS;
 }
 
 static int start(struct shmt_team *team, struct shmt_error *e) {
@@ -40,6 +51,7 @@ static int start(struct shmt_team *team, struct shmt_error *e) {
                                           .stack_bytes = how ? how->stack_bytes : SHMT_FIBER_STACK,
                                           .sim = how ? how->sim : (struct shmt_sim){.look_ns = 50},
                                           .body = run,
+                                          .died = died,
                                           .arg = team};
     const int rc = shmt_fibers_make(&spec, &fibers->all, e);
     if (rc < 0) {
@@ -60,7 +72,12 @@ static void step(struct shmt_team *team) {
 }
 
 static void kill_all(struct shmt_team *team) {
-    if (!load_relaxed(&team->ledger->over)) abort_team(team, SHMT_TEAM_KILLED);
+    if (!load_relaxed(&team->ledger->over)) shmt_team_set_abort(team, SHMT_TEAM_KILLED);
+}
+
+static int kill_worker(const struct shmt_team *team, uint32_t rank, pid_t pid) {
+    if (rank < team->spec.n && pid == 0) shmt_fibers_kill(team->fibers->all, rank);
+    return 0;
 }
 
 static int collect(struct shmt_team *team) {
@@ -70,5 +87,11 @@ static int collect(struct shmt_team *team) {
     return 0;
 }
 
-const struct shmt_team_kind SHMT_TEAM_FIBERS = {
-    .name = "fibers", .shares_process = true, .start = start, .step = step, .kill = kill_all, .collect = collect};
+const struct shmt_team_kind SHMT_TEAM_FIBERS = {.name = "fibers",
+                                                .shares_process = true,
+                                                .survives_deaths = true,
+                                                .start = start,
+                                                .step = step,
+                                                .kill = kill_all,
+                                                .kill_worker = kill_worker,
+                                                .collect = collect};

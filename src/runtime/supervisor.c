@@ -139,14 +139,6 @@ static void wait_for_news(struct supervision *s) {
     for (uint32_t i = 0; i < s->n_polled; i++) s->polled[i].revents = 0; /* interrupted: nothing is known */
 }
 
-/* It may be set already, for instance by a thread of the worker that failed. Release: a process that acts on it may read the
- * ledger. `on_abort` has the fence that sleepers need. */
-static void set_abort(struct supervision *s, uint32_t value) {
-    const struct shmt_team_spec *spec = &s->team->spec;
-    if (spec->abort && load_relaxed(spec->abort) == 0) store_release(spec->abort, value);
-    if (spec->on_abort) spec->on_abort(spec->arg);
-}
-
 /* Whether the caller's process has ended. Without a pidfd we see it by having another parent. */
 static bool caller_is_gone(struct supervision *s) {
     struct pollfd *caller = &s->polled[CALLER];
@@ -178,7 +170,7 @@ static bool read_requests(struct supervision *s) {
         kill_one(s, &word);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return false;
     s->polled[CONTROL].fd = -1; /* once is enough */
-    if (got <= 0) set_abort(s, SHMT_TEAM_KILLED);
+    if (got <= 0) shmt_team_set_abort(s->team, SHMT_TEAM_KILLED);
     return true; /* closed: the caller has ended, which is as good as asked */
 }
 
@@ -187,52 +179,15 @@ static bool is_failure(const struct shmt_team_end *end) {
     return !end->killed;
 }
 
-/* ---- deaths after which the team goes on ---- */
-
-/* Forks its next life from this process's memory, in which no worker has run. False: the system refuses the fork. */
-static bool start_again(struct supervision *s, uint32_t rank) {
-    struct shmt_team_end *end = end_of(s, rank);
-    memset(&end->error, 0, sizeof end->error);               /* of a body that was writing it */
-    store_relaxed(&end->life, load_relaxed(&end->life) + 1); /* my own word; the fork publishes it */
-    s->team->ledger->respawn_errno = fork_worker(s, rank);
-    if (s->team->ledger->respawn_errno != 0) return false;
-    open_pidfd(s, rank);
-    return true;
-}
-
-static void record(struct supervision *s, const struct shmt_team_death *death) {
-    struct shmt_team_ledger *ledger = s->team->ledger;
-    const uint64_t at = load_relaxed(&ledger->n_deaths); /* my own word */
-    ledger->death[at % SHMT_TEAM_DEATHS] = *death;
-    store_release(&ledger->n_deaths, at + 1); /* pairs with the acquire in shmt_team_death_at: the record is whole */
-    shmt_team_notify(s->team);
-}
-
-/* After a death, while nothing has failed and nobody was told to end: what `on_death` decides. True: the team goes on. */
-static bool recover(struct supervision *s, uint32_t rank) {
-    const struct shmt_team_spec *spec = &s->team->spec;
-    struct shmt_team_end *end = end_of(s, rank);
-    const uint32_t life = load_relaxed(&end->life); /* my own word */
-    if (load_acquire(&end->returned)) return false; /* an error is no death; pairs with the release in `work` */
-    if (!spec->on_death || s->killing || load_relaxed(&s->team->ledger->first)) return false; /* my own word */
-    if (spec->abort && load_relaxed(spec->abort) != 0) return false;                          /* the others are leaving */
-    const enum shmt_team_outcome outcome = spec->on_death(spec->arg, rank, life);
-    if (outcome == SHMT_TEAM_FAILS) return false;
-    if (outcome == SHMT_TEAM_RESPAWNS && life >= spec->most_respawns) return false;
-    const struct shmt_team_death death = {.rank = rank,
-                                          .life = life,
-                                          .pid = end->last_pid,
-                                          .wait_status = end->wait_status,
-                                          .short_of_memory = end->short_of_memory,
-                                          .outcome = (uint8_t)outcome};
-    if (outcome == SHMT_TEAM_RESPAWNS && !start_again(s, rank)) return false;
-    record(s, &death);
-    return true;
+/* The next life, from this process's memory, in which no worker has run. 0, or errno. */
+static int start_again(void *arg, uint32_t rank) {
+    const int code = fork_worker(arg, rank);
+    if (code == 0) open_pidfd(arg, rank);
+    return code;
 }
 
 static void fail(struct supervision *s, uint32_t rank) {
-    store_release(&s->team->ledger->first, rank + 1); /* pairs with the acquire in ends.c */
-    set_abort(s, rank + 1);
+    shmt_team_fail(s->team, rank);
     s->kill_at_ns = shmt_now_ns() + (uint64_t)s->team->spec.grace_ms * 1000000;
 }
 
@@ -251,7 +206,8 @@ static void note_end(struct supervision *s, uint32_t rank, int status) {
     end->short_of_memory = by_kill && !s->killing && has_ended_others(s);
     store_relaxed(&end->pid, 0); /* for displays, and for kill_all, which is ours */
     s->n_running--;
-    if (!is_failure(end) || recover(s, rank)) return;
+    if (!is_failure(end)) return;
+    if (!s->killing && shmt_team_outlive(s->team, rank, start_again, s) != SHMT_TEAM_FAILS) return;
     if (load_relaxed(&s->team->ledger->first) == 0) fail(s, rank); /* my own word */
 }
 
@@ -278,7 +234,9 @@ _Noreturn void shmt_team_supervise(struct shmt_team *team, const struct shmt_tea
     while (s.n_running > 0) {
         wait_for_news(&s);
         const bool gone = caller_is_gone(&s), asked = read_requests(&s);
-        if (gone) set_abort(&s, SHMT_TEAM_KILLED); /* others than our workers may look at the word: those that join by name */
+        if (gone)
+            shmt_team_set_abort(team,
+                                SHMT_TEAM_KILLED); /* others than our workers may look at the word: those that join by name */
         if ((gone || asked) && !s.killing) kill_all(&s);
         collect(&s);
         if (s.kill_at_ns && !s.killing && shmt_now_ns() >= s.kill_at_ns) kill_all(&s);

@@ -120,6 +120,10 @@ bool shmt_team_has_failed(const struct shmt_team *team) {
     return load_acquire(&team->ledger->first) != 0; /* pairs with the release of who noted it */
 }
 
+bool shmt_team_goes_on_without(const struct shmt_team *team, uint32_t rank) {
+    return load_relaxed(&team->ledger->end[rank].left_out) != 0; /* relaxed: for displays */
+}
+
 uint32_t shmt_team_life(const struct shmt_team *team, uint32_t rank) {
     return load_relaxed(&team->ledger->end[rank].life); /* in the worker: published by the fork; else a number to show */
 }

@@ -1,11 +1,12 @@
-/* A team: n workers that run one function, as forked processes under a supervisor, or as threads.
+/* A team: n workers that run one function, as forked processes under a supervisor, as threads, or as fibers.
  *
  * Processes: the caller forks one small single-threaded supervisor; the supervisor forks the workers, notices each one's end,
  * and when one fails (its body returns an error, it exits by itself, or a signal kills it) sets the abort word, gives the
  * others a moment to leave, kills what is left, and ends. One that has died (without an error of its body) may be started
  * again instead, from the same memory as the first time, or be left out: the caller's `on_death` decides. The supervisor ends with
  * everything when the caller's process dies, and workers end when the supervisor does, however it ends. Threads: started and
- * joined by the caller's process; none is started again.
+ * joined by the caller's process; none is started again. Fibers: run by the caller's thread, in `step`; their deaths are dealt with
+ * as those of processes, in the same thread.
  *
  * SIGINT and SIGTERM are ignored in supervisor and workers: the application decides, the stop words end workers. The same
  * holds for SIGHUP, SIGQUIT, SIGUSR1 and SIGUSR2 where the application handles or blocks them; handlers of the application
@@ -56,10 +57,11 @@ const struct shmt_team_kind *shmt_team_kind_find(const char *name);
 /* The worker function: 0, or a status whose sentence stands in *e, which the team hands to the caller's process. */
 typedef int shmt_team_body(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_error *e);
 
-/* A worker's process that died. */
+/* A worker that died. */
 struct shmt_team_death {
     uint32_t rank, life; /* which of its lives: 0 is the first */
-    int32_t pid, wait_status;
+    int32_t pid;         /* of its process; 0: a fiber */
+    int32_t wait_status;
     uint8_t short_of_memory; /* the kernel ended processes for lack of memory meanwhile */
     uint8_t outcome;         /* enum shmt_team_outcome */
 };
@@ -89,9 +91,9 @@ struct shmt_team_spec {
         void *arg);    /* after *abort is set, to wake sleepers: in the supervisor, or in the failing thread; may be NULL */
     uint32_t grace_ms; /* after a failure, until the others are killed (processes) */
 
-    /* Processes: a worker has died in life `life`, while the team was not ending; its process is gone. Called in the
-     * supervisor, which has one thread and memory as of its start, before anybody hears of it; allocates and locks nothing.
-     * NULL: _FAILS */
+    /* A worker has died in life `life`, while the team was not ending; its process is gone, or its fiber. Called before anybody hears
+     * of it, in the supervisor, which has one thread and memory as of its start (allocates and locks nothing), or in the thread that
+     * drives fibers. NULL: _FAILS */
     enum shmt_team_outcome (*on_death)(void *arg, uint32_t rank, uint32_t life);
     uint32_t most_respawns; /* of each worker; its next death is a failure, whatever `on_death` says */
 
@@ -127,6 +129,9 @@ int shmt_team_step(struct shmt_team *team);
 /* Whether a worker has failed, so that the team will end with its status. From the caller's process; never blocks. */
 bool shmt_team_has_failed(const struct shmt_team *team);
 
+/* Whether a worker has died and the others go on without it. From the caller's process; never blocks. */
+bool shmt_team_goes_on_without(const struct shmt_team *team, uint32_t rank);
+
 /* How many times the body of a worker was begun before its life now; in the worker, and from the caller's process. */
 uint32_t shmt_team_life(const struct shmt_team *team, uint32_t rank);
 
@@ -134,17 +139,21 @@ uint32_t shmt_team_life(const struct shmt_team *team, uint32_t rank);
  * and was overwritten; *n_out (may be NULL) is the number of such deaths. From the caller's process; never blocks. */
 bool shmt_team_death_at(const struct shmt_team *team, uint64_t at, struct shmt_team_death *out, uint64_t *n_out);
 
-/* "was killed by signal 9 (Killed)" and the like, into out. */
+/* "worker 3 (process 4711)", or "worker 3" of a fiber. */
+void shmt_team_tell_who(const struct shmt_team_death *death, char *out, size_t room);
+
+/* "was killed by signal 9 (Killed)" and the like, into out; of a fiber "was killed". */
 void shmt_team_tell_death(const struct shmt_team_death *death, char *out, size_t room);
 
-/* Kills all workers at once (processes; SIGKILL through the supervisor). Threads cannot be killed: the abort word is set
+/* Kills all workers at once (processes; SIGKILL through the supervisor). Threads and fibers are told to end: the abort word is set
  * and `on_abort` is called. Never blocks. finish then returns _STOPPED, unless a worker had failed before or all had come to
  * their end. */
 void shmt_team_kill(struct shmt_team *team);
 
 /* Kills one worker, as a signal from outside would: the spec decides what follows. `pid` is the process that is meant: a
- * later life of the worker is left alone, and so is any other process that gets its number. 0: the supervisor was told; -1, with errno:
- * it was not (ENOTSUP: the kind cannot). Never blocks. */
+ * later life of the worker is left alone, and so is any other process that gets its number. Of a fiber it is 0, and the life now is
+ * meant, which is dead when this returns. 0: the supervisor was told; -1, with errno: it was not (ENOTSUP: the kind cannot). Never
+ * blocks. Not from within a worker. */
 int shmt_team_kill_worker(const struct shmt_team *team, uint32_t rank, pid_t pid);
 
 /* Waits for the end, frees the team, and tells how it went: 0 when every worker's body returned 0. Otherwise the status and

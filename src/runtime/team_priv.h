@@ -20,6 +20,7 @@ struct shmt_team_end {
     uint8_t short_of_memory;                /* supervisor: the kernel ended processes for lack of memory meanwhile */
     int32_t status;                         /* worker: what its body returned, valid when `returned` is set */
     _Atomic uint32_t returned;              /* worker: the body returned. Released, pairs with the acquire of whoever asks */
+    _Atomic uint32_t left_out;              /* supervisor: it has died, and the others go on without it */
     struct shmt_error error;                /* worker: its sentence, valid when `returned` is set */
 };
 
@@ -58,6 +59,19 @@ static inline bool shmt_team_is_clean_end(int status) { return status == 0 || st
 
 /* ends.c: what finish says; after all have ended. */
 int shmt_team_verdict(const struct shmt_team *team, int supervisor_status, struct shmt_error *e);
+
+/* lives.c: what follows from a worker's death, which end[rank] tells of. */
+
+/* The abort word, where it is not set yet, and those are woken who sleep. */
+void shmt_team_set_abort(struct shmt_team *team, uint32_t value);
+
+/* It is the first that has failed: the others are to leave. */
+void shmt_team_fail(struct shmt_team *team, uint32_t rank);
+
+/* While nobody has been told to end: does what `on_death` decides, and records the death if the team goes on. `begin` starts the next
+ * life: 0, or errno. _FAILS: the team does not go on; nothing is done. */
+enum shmt_team_outcome shmt_team_outlive(struct shmt_team *team, uint32_t rank, int (*begin)(void *arg, uint32_t rank),
+                                         void *arg);
 
 /* supervisor.c: the life of the supervisor, and by its forks of the workers. */
 struct shmt_team_birth {

@@ -16,6 +16,7 @@
 #include "math/tree.h"
 #include "segment/budget.h"
 #include "workers/drive.h"
+#include "base/own.h"
 
 /* ---- what to score with, and what ---- */
 
@@ -322,7 +323,7 @@ static int body(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_er
     rc = shmt_job_make_workspace(&session, &s->job, s->job.valid, SHMTRAIN_MODEL_GROUP);
     if (rc == 0) rc = shmt_job_score(&session, &s->job, rank, s->spec.n_seats);
     if (rc < 0) *e = session.error;
-    free(session.workspace);
+    shmt_own_free(session.workspace);
     shmt_session_leave(&session);
     return rc;
 }

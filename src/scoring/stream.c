@@ -14,6 +14,7 @@
 
 #include "scoring/stream_lines.h"
 #include "base/checked.h"
+#include "base/own.h"
 #include "configuration/offered.h"
 #include "data/columns.h"
 #include "data/csv.h"
@@ -230,7 +231,7 @@ static int predict(struct shmt_scoring *scoring, struct stream *s) {
             *error_of(s) = s->session.error;
         else
             rc = work(s);
-        free(s->session.workspace);
+        shmt_own_free(s->session.workspace);
         shmt_session_leave(&s->session);
         shmt_scores_note_columns(&s->scores, s->from->name, s->min_id, s->max_id);
     }

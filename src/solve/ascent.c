@@ -2,10 +2,10 @@
 #include "solve/ascent.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/atomic.h"
+#include "base/own.h"
 #include "base/random.h"
 #include "solve/columns_priv.h"
 #include "solve/heaps.h"
@@ -304,7 +304,7 @@ int shmt_ascent_sweep(const struct shmt_pass *pass) {
     my_coordinates(pass, &from, &to);
     a.active = to - from;
     if (a.active == 0) return 0;
-    a.order = malloc(a.active * sizeof *a.order);
+    a.order = shmt_own_malloc(a.active, sizeof *a.order);
     if (!a.order) return -1;
     for (uint64_t i = from; i < to; i++) a.order[i - from] = (uint32_t)i;
     for (uint64_t i = from; i < to; i++) sum += a.u[i] = dual_before(pass, i);
@@ -314,7 +314,7 @@ int shmt_ascent_sweep(const struct shmt_pass *pass) {
         shuffle(pass, &a);
         if (!SWEEP[pass->problem->live](pass, &a)) break;
     }
-    free(a.order);
+    shmt_own_free(a.order);
     return 0;
 }
 

@@ -3,9 +3,9 @@
 
 #include <float.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
+#include "base/own.h"
 #include "base/random.h"
 
 #define MANY_SWEEPS 2000  /* with a Hessian, whose sweeps are cheap */
@@ -152,17 +152,17 @@ static void cycle(const struct shmt_pass *pass, struct bench *bench) {
 int shmt_cycle(const struct shmt_pass *pass) {
     const uint64_t all = (uint64_t)pass->plan->of.n_columns + pass->plan->of.bias;
     if (pass->part != 0) return 0;
-    struct bench bench = {.moved = calloc(all + 1, sizeof(double)),
-                          .change = calloc(pass->state->direct ? all + 1 : pass->problem->n, sizeof(double)),
-                          .active = malloc((all + 1) * sizeof(uint32_t)),
-                          .gradient = malloc((all + 1) * sizeof(double)),
-                          .curve = malloc((all + 1) * sizeof(double))};
+    struct bench bench = {.moved = shmt_own_calloc(all + 1, sizeof(double)),
+                          .change = shmt_own_calloc(pass->state->direct ? all + 1 : pass->problem->n, sizeof(double)),
+                          .active = shmt_own_malloc(all + 1, sizeof(uint32_t)),
+                          .gradient = shmt_own_malloc(all + 1, sizeof(double)),
+                          .curve = shmt_own_malloc(all + 1, sizeof(double))};
     const int rc = bench.moved && bench.change && bench.active && bench.gradient && bench.curve ? 0 : -1;
     if (rc == 0) cycle(pass, &bench);
-    free(bench.moved);
-    free(bench.change);
-    free(bench.active);
-    free(bench.gradient);
-    free(bench.curve);
+    shmt_own_free(bench.moved);
+    shmt_own_free(bench.change);
+    shmt_own_free(bench.active);
+    shmt_own_free(bench.gradient);
+    shmt_own_free(bench.curve);
     return rc;
 }

@@ -1,7 +1,7 @@
 /* Rows into columns: see turn.h. A counting sort in slabs of rows (as parallel radix sorts are). */
 #include "solve/turn.h"
+#include "base/own.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #define LOOK_EVERY 4096 /* rows or columns */
@@ -66,9 +66,10 @@ int shmt_turn_fill(const struct shmt_pass *pass) {
     uint64_t first, behind;
     shmt_solve_share(pass->plan->n_slabs, pass->part, pass->n_parts, &first, &behind);
     if (first == behind) return 0;
-    uint64_t *next = malloc((pass->plan->of.n_columns + UINT64_C(1)) * sizeof *next); /* a slab's places as they are taken */
+    uint64_t *next =
+        shmt_own_malloc(pass->plan->of.n_columns + UINT64_C(1), sizeof *next); /* a slab's places as they are taken */
     if (!next) return -1;
     for (uint64_t slab = first; slab < behind && shmt_pass_goes_on(pass); slab++) fill_slab(pass, slab, next);
-    free(next);
+    shmt_own_free(next);
     return 0;
 }

@@ -2,9 +2,9 @@
 #include "train/job.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "train/ahead.h"
+#include "base/own.h"
 #include "base/point.h"
 #include "sync/host.h"
 
@@ -118,11 +118,11 @@ static int train_model(struct body *body) {
     const uint64_t most = shmt_spec_largest_piece(body->job->spec);
     struct shmtrain_work work;
     int rc;
-    body->example = malloc(most * sizeof *body->example);
+    body->example = shmt_own_malloc(most, sizeof *body->example);
     if (!body->example) return shmt_no_memory(&body->session.error, "for the order of %llu examples", (unsigned long long)most);
     while ((rc = shmtrain_next(&body->session, &work)) == 1)
         if ((rc = step(body, &work)) < 0) break;
-    free(body->example);
+    shmt_own_free(body->example);
     return rc;
 }
 
@@ -179,7 +179,7 @@ int shmt_job_work(const struct shmt_job *job, uint32_t rank, uint32_t life, stru
         *e = body.session.error;
         shmt_fail(e, rc, "the worker function ended with %s", shmtrain_status_name(rc));
     }
-    free(body.session.workspace);
+    shmt_own_free(body.session.workspace);
     shmt_session_leave(&body.session);
     return rc < 0 ? rc : 0;
 }

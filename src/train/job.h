@@ -73,7 +73,7 @@ int shmt_job_work(const struct shmt_job *job, uint32_t rank, uint32_t life, stru
 /* Whether what data is mapped from is as it was checked. Errors: _DATA. */
 int shmt_job_check_data(shmtrain_session *s, const struct shmt_guarded *data);
 
-/* The workspace that the model wants for this seat (s->workspace), for at most n examples of `data` at a time. For free(). Errors:
+/* The workspace that the model wants for this seat (s->workspace), for at most n examples of `data` at a time. For shmt_own_free. Errors:
  * _MEMORY. */
 int shmt_job_make_workspace(shmtrain_session *s, const struct shmt_job *job, const struct shmtrain_data *data, uint64_t n);
 

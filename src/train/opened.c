@@ -1,11 +1,11 @@
 /* Opening models: see opened.h. */
 #include "train/opened.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
 #include "base/line.h"
+#include "base/own.h"
 #include "base/show.h"
 
 #define TABLE_NAME sizeof((struct shmt_table_spec){0}.name) /* with the 0 at the end */
@@ -104,10 +104,9 @@ int shmt_opened_make_workspace(const struct shmt_opened *opened, const struct sh
     const uint64_t bytes = shmt_opened_workspace_bytes(opened, data, with, n);
     *out = NULL;
     if (bytes == 0) return 0;
-    if (bytes < INT64_MAX) *out = aligned_alloc(SHMT_LINE, bytes);
+    if (bytes < INT64_MAX) *out = shmt_own_calloc(1, bytes);
     if (!*out)
         return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for the workspace of model %s (%llu bytes for each worker)",
                          opened->model->name, (unsigned long long)bytes);
-    memset(*out, 0, bytes);
     return 0;
 }

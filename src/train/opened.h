@@ -38,7 +38,7 @@ void shmt_opened_tune(const struct shmtrain_shape *shape, uint64_t *l2_rows_out,
 uint64_t shmt_opened_workspace_bytes(const struct shmt_opened *opened, const struct shmtrain_data *data,
                                      const struct shmtrain_settings *with, uint64_t n);
 
-/* A workspace of zeros into *out, for free(); NULL where it wants none. By the thread that uses it, so that it lies near. Errors:
+/* A workspace of zeros into *out, for shmt_own_free; NULL where it wants none. By the thread that uses it, so that it lies near. Errors:
  * _MEMORY. */
 int shmt_opened_make_workspace(const struct shmt_opened *opened, const struct shmtrain_data *data,
                                const struct shmtrain_settings *with, uint64_t n, void **out, struct shmt_error *e);

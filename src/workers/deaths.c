@@ -51,7 +51,7 @@ int shmt_deaths_settle(struct shmt_run *run, const struct shmt_crew *crew, const
 
 /* ---- a death ---- */
 
-/* In the supervisor. With threads a worker is several seats, which die together. */
+/* In the supervisor, or in the thread that drives fibers. With threads a worker is several seats, which die together. */
 static enum shmt_team_outcome on_death(void *arg, uint32_t rank, uint32_t life) {
     const struct shmt_workers *w = arg;
     const struct shmt_run *run = w->run;
@@ -118,16 +118,16 @@ static void tell_quorum(struct shmt_run *run) {
 }
 
 static void note(struct shmt_run *run, const struct shmt_team_death *death) {
-    char how[96];
+    char who[48], how[96];
     const char *why = death->short_of_memory ? ", perhaps because memory ran out" : "";
+    shmt_team_tell_who(death, who, sizeof who);
     shmt_team_tell_death(death, how, sizeof how);
     run->deaths->gone += death->outcome == SHMT_TEAM_CONTINUES;
     if (death->outcome == SHMT_TEAM_CONTINUES)
-        shmt_log(&run->call->log, "worker %u (process %d) %s%s: the others continue without it", death->rank, death->pid, how,
-                 why);
+        shmt_log(&run->call->log, "%s %s%s: the others continue without it", who, how, why);
     else
-        shmt_log(&run->call->log, "worker %u (process %d) %s%s: it is restarted (%u of %u)", death->rank, death->pid, how, why,
-                 death->life + 1, run->deaths->max_respawns);
+        shmt_log(&run->call->log, "%s %s%s: it is restarted (%u of %u)", who, how, why, death->life + 1,
+                 run->deaths->max_respawns);
 }
 
 /* All that were, also those whose records are gone. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "backends/shm/shm_priv.h"
+#include "base/own.h"
 #include "base/point.h"
 #include "math/tree.h"
 #include "ps/replicas.h"
@@ -68,8 +69,8 @@ static void leave(struct shmt_seat *seat) {
     SHMT_POINT("leave:after");
     if (p->engine->leave) p->engine->leave(p);                      /* while the seat is mine */
     if (p->over && p->guest && !p->not_mine) shmt_shm_give_back(p); /* else it may be somebody else's already */
-    free(p->scratch);
-    free(p);
+    shmt_own_free(p->scratch);
+    shmt_own_free(p);
 }
 
 static const struct shmt_shm_engine *engine_of(const struct shmt_policy *policy) {
@@ -80,7 +81,7 @@ static const struct shmt_shm_engine *engine_of(const struct shmt_policy *policy)
 
 static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct shmt_seat **out, struct shmt_error *e) {
     if (rank >= store->spec.n_seats) return shmt_fail(e, SHMTRAIN_E_USAGE, "seat %u does not exist", rank);
-    struct shmt_shm_seat *p = calloc(1, sizeof *p);
+    struct shmt_shm_seat *p = shmt_own_calloc(1, sizeof *p);
     if (!p) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a seat");
     p->store = store;
     p->front = &store->front[rank];
@@ -161,7 +162,7 @@ static int lend(struct shmt_seat *seat, int t, float **out) {
         *out = m.sink + start;
         return 0;
     }
-    if (!p->scratch) p->scratch = calloc(flat->n, sizeof *p->scratch);
+    if (!p->scratch) p->scratch = shmt_own_calloc(flat->n, sizeof *p->scratch);
     if (!p->scratch)
         return shmt_fail(&seat->error, SHMTRAIN_E_MEMORY, "not enough memory for a gradient of %llu floats",
                          (unsigned long long)flat->n);

@@ -4,9 +4,9 @@
  *
  * Between these two nobody looks at the stop word, so a batch is applied whole or not at all: the chief decides before the
  * first one that this batch is the last. */
-#include <stdlib.h>
 
 #include "backends/shm/batches/batches_priv.h"
+#include "base/own.h"
 #include "base/point.h"
 #include "ps/norm.h"
 #include "update/kernels.h"
@@ -41,7 +41,7 @@ static void go_on(struct shmt_shm_seat *p) {
 }
 
 static int enter(struct shmt_shm_seat *p) {
-    p->nodes = malloc(2 * (size_t)p->store->spec.n_chunks * sizeof *p->nodes);
+    p->nodes = shmt_own_malloc(2 * (size_t)p->store->spec.n_chunks, sizeof *p->nodes);
     if (!p->nodes)
         return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "not enough memory for %u chunks", p->store->spec.n_chunks);
     p->clock = p->epoch * shmt_spec_steps(&p->store->spec) + p->store->spec.first_step;
@@ -225,7 +225,7 @@ static void memory(const struct shmt_shm_seat *p, struct shmt_shm_memory *out) {
  * same */
 static uint64_t updates(const struct shmt_shm_seat *p) { return load_relaxed(&p->store->slot[0].counters.updates); }
 
-static void leave(struct shmt_shm_seat *p) { free(p->nodes); }
+static void leave(struct shmt_shm_seat *p) { shmt_own_free(p->nodes); }
 
 const struct shmt_shm_engine SHMT_SHM_BATCHES = {
     .stage = {[SHMT_STAGE_WORK] = {.record = record_batch, .names_piece = true, .work = gather, .wait = shmt_shm_wait_clock},

@@ -21,10 +21,10 @@
  * rests. A guest that dies ends the run, as in `aggregate`: its slices of the next merge would stay undone. */
 #include "backends/shm/replicas/replicas_priv.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/own.h"
 #include "base/point.h"
 #include "ps/meter.h"
 #include "ps/replicas.h"
@@ -121,15 +121,17 @@ static void go_on(struct shmt_shm_seat *p) {
     shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, p->clock);
 }
 
+static void close_window(void *merging) { shmt_segment_close_window(&((struct shmt_shm_merging *)merging)->window); }
+
 static int enter(struct shmt_shm_seat *p) {
     const struct shmt_spec *spec = &p->store->spec;
     const uint32_t n_replicas = p->store->layout.n_replicas;
-    struct shmt_shm_merging *m = p->merging = calloc(1, sizeof *m);
+    struct shmt_shm_merging *m = p->merging = shmt_own_closed_by(sizeof *m, close_window);
     if (m) {
-        m->of_seat = calloc(spec->n_seats, sizeof *m->of_seat);
-        m->present = calloc(n_replicas, sizeof *m->present);
-        m->n_seats = calloc(n_replicas, sizeof *m->n_seats);
-        m->copy = calloc(n_replicas, sizeof *m->copy);
+        m->of_seat = shmt_own_calloc(spec->n_seats, sizeof *m->of_seat);
+        m->present = shmt_own_calloc(n_replicas, sizeof *m->present);
+        m->n_seats = shmt_own_calloc(n_replicas, sizeof *m->n_seats);
+        m->copy = shmt_own_calloc(n_replicas, sizeof *m->copy);
     }
     if (!m || !m->of_seat || !m->present || !m->n_seats || !m->copy)
         return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "not enough memory for a list of %u replicas", n_replicas);
@@ -149,13 +151,13 @@ static int enter(struct shmt_shm_seat *p) {
 
 static void leave(struct shmt_shm_seat *p) {
     if (!p->merging) return;
-    free(p->merging->of_seat);
-    free(p->merging->present);
-    free(p->merging->n_seats);
-    free((void *)p->merging->copy);
+    shmt_own_free(p->merging->of_seat);
+    shmt_own_free(p->merging->present);
+    shmt_own_free(p->merging->n_seats);
+    shmt_own_free((void *)p->merging->copy);
     shmt_shm_tiers_free(p->merging);
-    shmt_segment_close_window(&p->merging->window);
-    free(p->merging);
+    close_window(p->merging);
+    shmt_own_free(p->merging);
 }
 
 /* By the chief, while the master rests: a replica that nobody has takes up what it is. */

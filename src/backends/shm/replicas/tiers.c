@@ -19,6 +19,7 @@
 
 #include "backends/shm/replicas/replicas_priv.h"
 #include "base/checked.h"
+#include "base/own.h"
 #include "ps/replicas.h"
 #include "update/kernels.h"
 
@@ -157,7 +158,7 @@ int shmt_shm_tiers_make(struct shmt_shm_seat *p) {
         const uint64_t most = t == 0   ? HOT_LINES + 1
                               : t == 1 ? MIDDLE_LINES
                                        : shmt_ceil_div(lines, BLOCK_LINES) + MOST_CHOSEN + 1;
-        m->tier[t].run = calloc(most, sizeof *m->tier[t].run);
+        m->tier[t].run = shmt_own_calloc(most, sizeof *m->tier[t].run);
         made &= m->tier[t].run != NULL;
     }
     if (made) {
@@ -172,7 +173,7 @@ int shmt_shm_tiers_make(struct shmt_shm_seat *p) {
 }
 
 void shmt_shm_tiers_free(struct shmt_shm_merging *m) {
-    for (uint32_t t = 0; t < SHMT_SHM_TIERS; t++) free(m->tier[t].run);
+    for (uint32_t t = 0; t < SHMT_SHM_TIERS; t++) shmt_own_free(m->tier[t].run);
 }
 
 /* ---- merging ---- */

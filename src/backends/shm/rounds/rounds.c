@@ -6,10 +6,10 @@
  * at its bound helps wherever something is to be done. With a quorum a worker waits until its round is closed, then until that
  * update is applied everywhere. A late one goes on with the round that is open; its gradient is dropped, or offered for that
  * round first, without counting towards its quorum. */
-#include <stdlib.h>
 
 #include "backends/shm/rounds/rounds_priv.h"
 #include "base/checked.h"
+#include "base/own.h"
 #include "base/point.h"
 #include "update/kernels.h"
 
@@ -41,9 +41,9 @@ static void go_on(struct shmt_shm_seat *p) {
 
 static int enter(struct shmt_shm_seat *p) {
     const uint32_t n_seats = p->store->spec.n_seats;
-    p->rounds = calloc(1, sizeof *p->rounds);
-    if (p->rounds) p->rounds->recipe.seat = calloc(n_seats, sizeof *p->rounds->recipe.seat);
-    if (p->rounds) p->rounds->recipe.share = calloc(n_seats, sizeof *p->rounds->recipe.share);
+    p->rounds = shmt_own_calloc(1, sizeof *p->rounds);
+    if (p->rounds) p->rounds->recipe.seat = shmt_own_calloc(n_seats, sizeof *p->rounds->recipe.seat);
+    if (p->rounds) p->rounds->recipe.share = shmt_own_calloc(n_seats, sizeof *p->rounds->recipe.share);
     if (!p->rounds || !p->rounds->recipe.seat || !p->rounds->recipe.share)
         return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "not enough memory for the gradients of %u workers", n_seats);
     shmt_shm_deal_begin(p);
@@ -54,9 +54,9 @@ static int enter(struct shmt_shm_seat *p) {
 
 static void leave(struct shmt_shm_seat *p) {
     if (!p->rounds) return;
-    free(p->rounds->recipe.seat);
-    free(p->rounds->recipe.share);
-    free(p->rounds);
+    shmt_own_free(p->rounds->recipe.seat);
+    shmt_own_free(p->rounds->recipe.share);
+    shmt_own_free(p->rounds);
 }
 
 /* ---- updates ---- */
