@@ -8,6 +8,7 @@
 struct run {
     char parameters[24];
     double seconds, delay, waiting;
+    double lost; /* the share of updates; below 0: not counted */
 };
 
 static struct run run_of(struct program *p) {
@@ -17,6 +18,8 @@ static struct run run_of(struct program *p) {
     snprintf(r.parameters, sizeof r.parameters, "%s", json_string_value(json_object_get(run, "parameters_xxh64")));
     r.seconds = json_number_value(json_object_get(run, "train_seconds"));
     r.waiting = json_number_value(json_object_get(run, "wait_fraction"));
+    const json_t *lost = json_object_get(run, "lost_updates");
+    r.lost = json_is_number(lost) ? json_number_value(lost) : -1;
     r.delay = json_number_value(json_object_get(json_object_get(run, "delay"), "mean"));
     json_decref(run);
     return r;
@@ -25,7 +28,7 @@ static struct run run_of(struct program *p) {
 
 static bool are_alike(const struct run *a, const struct run *b) {
     return strcmp(a->parameters, b->parameters) == 0 && a->seconds == b->seconds && a->delay == b->delay &&
-           a->waiting == b->waiting;
+           a->waiting == b->waiting && a->lost == b->lost;
 }
 
 static void the_same_seed_gives_the_same_run_in_every_mode(void **state) {
@@ -58,6 +61,55 @@ static void time_passes_as_the_costs_say(void **state) {
     assert_true(even.delay > 100 && even.delay < 64 * 4); /* in updates: the others' within an item */
     const struct run slow = RUN_OF("fibers", "-w", "4", "--mode", "sync", "--sim", "compute=1ms,straggler=2:5x");
     assert_true(slow.waiting > 0.5); /* three of four wait for it for most of the time */
+}
+
+#define MEMORY "line=80ns,bandwidth=20GB/s,cache=64KiB,nodes=2,far=1.7x,race=exponential:50ns"
+
+static void memory_takes_the_same_time_each_time(void **state) {
+    static const char *const MODES[] = {"async", "hogwild", "sync", "ssp:2", "backup:6", "local:8"};
+    (void)state;
+    for (size_t i = 0; i < sizeof MODES / sizeof *MODES; i++) {
+        const struct run one = RUN_OF("fibers:5", "-w", "8", "--item", "64", "--mode", MODES[i], "--sim", MEMORY);
+        const struct run again = RUN_OF("fibers:5", "-w", "8", "--item", "64", "--mode", MODES[i], "--sim", MEMORY);
+        const struct run without = RUN_OF("fibers:5", "-w", "8", "--item", "64", "--mode", MODES[i]);
+        if (!are_alike(&one, &again))
+            fail_msg("%s: %s in %.9f s, %s in %.9f s", MODES[i], one.parameters, one.seconds, again.parameters, again.seconds);
+        assert_true(one.seconds > without.seconds);
+        assert_int_equal(strcmp(without.parameters, one.parameters) == 0, strcmp(MODES[i], "sync") == 0);
+    }
+}
+
+/* Six thousand examples with one of so many features, by so many workers, a microsecond each but for memory. */
+static struct run hogwild(const char *workers, const char *features, const char *memory) {
+    char data[80], sim[80];
+    snprintf(data, sizeof data, "builtin:sparse:examples=6000,features=%s,nonzeros=1", features);
+    snprintf(sim, sizeof sim, "compute=64us,push=0s,pull=0s,look=10ns%s", memory);
+    return run_of(RUN("-q", "--json", "-e", "3", "--spawn", "fibers:3", "-w", workers, "--mode", "hogwild", "--item", "64",
+                      "--sim", sim, data));
+}
+
+static void lines_make_hogwild_slower_where_workers_meet(void **state) {
+    (void)state;
+    const struct run few = hogwild("16", "4", ",line=80ns"), many = hogwild("16", "100000", ",line=80ns"),
+                     more = hogwild("64", "4", ",line=80ns"), alone = hogwild("1", "4", ",line=80ns");
+    const struct run free_few = hogwild("16", "4", ""), free_many = hogwild("16", "100000", ""),
+                     free_alone = hogwild("1", "4", "");
+    assert_true(few.seconds > 2 * free_few.seconds);
+    assert_true(few.seconds / free_few.seconds > 1.3 * many.seconds / free_many.seconds);
+    assert_true(more.seconds > 0.9 * few.seconds); /* the line comes to one at a time */
+    assert_true(alone.seconds == free_alone.seconds);
+}
+
+static void hogwild_loses_updates_where_workers_meet(void **state) {
+    (void)state;
+    const struct run few = hogwild("8", "4", ",line=80ns"), many = hogwild("8", "100000", ",line=80ns"),
+                     alone = hogwild("1", "4", ",line=80ns"), without = hogwild("8", "4", ""),
+                     raced = hogwild("8", "4", ",race=1us");
+    assert_true(few.lost > 0.1 && few.lost < 0.9);
+    assert_true(many.lost > 0 && many.lost < 0.8 * few.lost);
+    assert_true(alone.lost == 0);
+    assert_true(without.lost < 0); /* nothing opens the race, and nobody counts */
+    assert_true(raced.lost > few.lost && raced.lost < 1);
 }
 
 static void a_thousand_workers_train(void **state) {
@@ -107,6 +159,10 @@ static void what_fibers_cannot_do_is_refused_in_one_line(void **state) {
                            "--sim \"compute=1\": expected a time with its unit");
     program_assert_refused(RUN("--spawn", "fibers", "-w", "2", "--sim", "straggler=2:5x", DATA), 2,
                            "--sim straggler=2: workers are 0 to 1");
+    program_assert_refused(RUN("--spawn", "fibers", "--sim", "line=80", DATA), 2,
+                           "--sim \"line=80\": expected a time of at most 1ms with its unit, as 80ns");
+    program_assert_refused(RUN("--spawn", "fibers", "-w", "2", "--sim", "line=80ns,nodes=3", DATA), 2,
+                           "--sim nodes=3: each node needs a worker, and there are 2");
 }
 
 int main(void) {
@@ -114,6 +170,9 @@ int main(void) {
         PROGRAM_TEST(the_same_seed_gives_the_same_run_in_every_mode),
         PROGRAM_TEST(sync_has_the_bits_of_processes),
         PROGRAM_TEST(time_passes_as_the_costs_say),
+        PROGRAM_TEST(memory_takes_the_same_time_each_time),
+        PROGRAM_TEST(lines_make_hogwild_slower_where_workers_meet),
+        PROGRAM_TEST(hogwild_loses_updates_where_workers_meet),
         PROGRAM_TEST(a_thousand_workers_train),
         PROGRAM_TEST(the_smallest_stack_is_enough),
         PROGRAM_TEST(opening_lines_say_that_times_are_virtual),

@@ -30,6 +30,7 @@ struct fiber {
     bool began, dying;       /* it stands somewhere on its stack; where it goes on, it ends */
     uint64_t paused_ns;      /* until then it does not go on */
     struct shmt_own own;     /* what it has allocated */
+    struct shmt_memory_bill bill;
 };
 
 struct bucket {
@@ -46,8 +47,9 @@ struct shmt_fibers {
     uint32_t n_left, n_heap, n_mishaps, mishap;
     struct shmt_mishap mishaps[2 * SHMT_MAX_MISHAPS]; /* in the order of their times */
     struct bucket bucket[BUCKETS];
-    uint32_t *heap;      /* (n) fibers that will go on, whoever is first at 0 */
-    struct fiber *fiber; /* (n) */
+    uint32_t *heap;             /* (n) fibers that will go on, whoever is first at 0 */
+    struct fiber *fiber;        /* (n) */
+    struct shmt_memory *memory; /* NULL: it takes no time */
 };
 
 /* Who is answered by fibers: the thread that has made them. */
@@ -221,6 +223,15 @@ static double draw(struct fiber *me, const struct shmt_cost *cost) {
     return (double)shmt_cost_draw(cost, mine->spec.seed, index_of(mine, me), me->drawn++);
 }
 
+/* Of the fiber's clock, counted from the beginning: fractions of a nanosecond count in queues. */
+static double since_begin(const struct fiber *me) { return (double)(me->at_ns - mine->spec.begin_ns); }
+
+static void touch(const void *at, uint64_t bytes, bool writes) {
+    if (!mine || !mine->running || !mine->memory) return;
+    struct fiber *me = mine->running;
+    shmt_memory_touch(mine->memory, index_of(mine, me), since_begin(me), at, bytes, writes, &me->bill);
+}
+
 static void spend(enum shmt_spent what, double times) {
     if (!mine || !mine->running) return;
     const struct shmt_sim *sim = &mine->spec.sim;
@@ -243,6 +254,12 @@ static void spend(enum shmt_spent what, double times) {
         case SHMT_SPENT_LOOKING:
             ns = (double)sim->look_ns * times;
             break;
+        case SHMT_SPENT_RACING:
+            ns = draw(me, &sim->race);
+            /* fall through */
+        case SHMT_SPENT_TOUCHING:
+            ns += shmt_memory_pay(&me->bill, since_begin(me));
+            break;
     }
     if (ns < 1) return;
     me->computes = true;
@@ -250,8 +267,8 @@ static void spend(enum shmt_spent what, double times) {
     me->computes = false;
 }
 
-static const struct shmt_host_ops FIBERS = {
-    .now_ns = now_ns, .sleep_until = sleep_until, .yield = yield, .wait = wait_on, .wake = wake, .spend = spend};
+#define ANSWERS .now_ns = now_ns, .sleep_until = sleep_until, .yield = yield, .wait = wait_on, .wake = wake, .spend = spend
+static const struct shmt_host_ops FIBERS = {ANSWERS}, FIBERS_THAT_TOUCH = {ANSWERS, .touch = touch};
 
 /* ---- their life ---- */
 
@@ -347,22 +364,28 @@ static void note_mishaps(struct shmt_fibers *f, const struct shmt_mishap *mishap
 
 /* ---- all of them ---- */
 
-/* How many threads have fibers: as long as there is one, the host is theirs, and asks the machine for all others. */
-static uint32_t n_threads;
-static pthread_mutex_t host_lock = PTHREAD_MUTEX_INITIALIZER; /* guards it, and which host is in use */
+/* How many threads have fibers, and how many of them have some that touch memory at a cost: as long as there is one, the host is theirs,
+ * and asks the machine for all others. */
+static uint32_t n_threads, n_touching;
+static pthread_mutex_t host_lock = PTHREAD_MUTEX_INITIALIZER; /* guards them, and which host is in use */
+
+static void count_host(const struct shmt_fibers *f, uint32_t more) {
+    pthread_mutex_lock(&host_lock);
+    n_threads += more;
+    if (shmt_sim_touches(&f->spec.sim)) n_touching += more;
+    shmt_host_use(n_touching > 0 ? &FIBERS_THAT_TOUCH : n_threads > 0 ? &FIBERS : &SHMT_HOST_MACHINE);
+    pthread_mutex_unlock(&host_lock);
+}
 
 static void take_host(struct shmt_fibers *f) {
-    pthread_mutex_lock(&host_lock);
-    if (n_threads++ == 0) shmt_host_use(&FIBERS);
-    pthread_mutex_unlock(&host_lock);
+    count_host(f, 1);
     mine = f;
 }
 
 static void give_host_back(void) {
+    const struct shmt_fibers *f = mine;
     mine = NULL;
-    pthread_mutex_lock(&host_lock);
-    if (--n_threads == 0) shmt_host_use(&SHMT_HOST_MACHINE);
-    pthread_mutex_unlock(&host_lock);
+    count_host(f, UINT32_MAX); /* one less */
 }
 
 int shmt_fibers_make(const struct shmt_fibers_spec *spec, struct shmt_fibers **out, struct shmt_error *e) {
@@ -394,6 +417,7 @@ int shmt_fibers_make(const struct shmt_fibers_spec *spec, struct shmt_fibers **o
         rc = shmt_context_make(&fiber->context, spec->stack_bytes, live, e);
         if (rc == 0) schedule(f, fiber, spec->begin_ns);
     }
+    if (rc == 0 && shmt_memory_costs_any(&spec->sim.memory)) rc = shmt_memory_make(&spec->sim.memory, spec->n, &f->memory, e);
     if (rc < 0) {
         shmt_fibers_free(f);
         return rc;
@@ -427,6 +451,7 @@ bool shmt_fibers_run(struct shmt_fibers *f, uint64_t most_events) {
 void shmt_fibers_free(struct shmt_fibers *f) {
     if (mine == f) give_host_back();
     for (uint32_t i = 0; i < f->spec.n; i++) shmt_context_free(&f->fiber[i].context);
+    shmt_memory_free(f->memory);
     free(f->fiber);
     free(f->heap);
     free(f);

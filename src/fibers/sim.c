@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@
 static const struct shmt_sim USUAL = {.compute = {SHMT_COST_LOGNORMAL, UNSAID, 0.3},
                                       .pull = {SHMT_COST_FIXED, 5e3, 0},
                                       .push = {SHMT_COST_FIXED, 5e3, 0},
+                                      .memory = {.cache_bytes = UINT64_C(1) << 20, .n_nodes = 1, .far = 1.7},
                                       .look_ns = 50};
 
 /* ---- draws ---- */
@@ -73,26 +75,37 @@ double shmt_sim_times(const struct shmt_sim *costs, uint32_t worker) {
     return times;
 }
 
-/* ---- words ---- */
+bool shmt_sim_touches(const struct shmt_sim *costs) {
+    return shmt_memory_costs_any(&costs->memory) || costs->race.ns > 0 || costs->race.param > 0;
+}
 
-/* "10ms"; no unit is no time. */
-static bool parse_time(const char *text, double *ns_out) {
-    static const struct {
-        const char *unit;
-        double ns;
-    } UNITS[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
+/* ---- values ---- */
+
+struct unit {
+    const char *name;
+    double size;
+};
+
+/* A number and one of these units, of which NULL ends the list: 10ms. No unit is no value. */
+static bool parse_with_unit(const char *text, const struct unit *units, double *out) {
     double x;
     const char *unit = shmt_plain_decimal(text, &x);
-    for (size_t i = 0; unit && i < sizeof UNITS / sizeof *UNITS; i++) {
-        if (strcmp(unit, UNITS[i].unit) != 0) continue;
-        *ns_out = x * UNITS[i].ns;
-        return *ns_out <= MOST_NS;
+    for (; unit && units->name; units++) {
+        if (strcmp(unit, units->name) != 0) continue;
+        *out = x * units->size;
+        return true;
     }
     return false;
 }
 
+static bool parse_time(const char *text, double *ns_out) {
+    static const struct unit UNITS[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}, {NULL, 0}};
+    return parse_with_unit(text, UNITS, ns_out) && *ns_out <= MOST_NS;
+}
+
 /* "SHAPE:FIRST:SECOND", or a time. False: it is neither; *why_out says what was expected. */
-static bool parse_cost(char *text, struct shmt_cost *out, const char **why_out) {
+static bool parse_cost(char *text, void *to, const char **why_out) {
+    struct shmt_cost *out = to;
     char *first = strchr(text, ':'), *second = NULL;
     *why_out =
         "a time with its unit, as 10ms (ns, us, ms or s), lognormal:MEDIAN:SIGMA, exponential:MEAN or uniform:LEAST:MOST";
@@ -118,7 +131,8 @@ static bool parse_cost(char *text, struct shmt_cost *out, const char **why_out) 
 }
 
 /* "3:5x" */
-static bool parse_straggler(char *text, struct shmt_sim *out, const char **why_out) {
+static bool parse_straggler(char *text, void *to, const char **why_out) {
+    struct shmt_sim *out = to;
     uint64_t worker;
     double times;
     char *factor = strchr(text, ':');
@@ -134,7 +148,8 @@ static bool parse_straggler(char *text, struct shmt_sim *out, const char **why_o
 }
 
 /* "2@5s" */
-static bool parse_death(char *text, struct shmt_sim *out, const char **why_out) {
+static bool parse_death(char *text, void *to, const char **why_out) {
+    struct shmt_sim *out = to;
     uint64_t worker;
     double at_ns;
     char *at = strchr(text, '@');
@@ -147,7 +162,8 @@ static bool parse_death(char *text, struct shmt_sim *out, const char **why_out) 
 }
 
 /* "7@2s:1s" */
-static bool parse_pause(char *text, struct shmt_sim *out, const char **why_out) {
+static bool parse_pause(char *text, void *to, const char **why_out) {
+    struct shmt_sim *out = to;
     uint64_t worker;
     double at_ns, ns;
     char *at = strchr(text, '@'), *how_long = at ? strchr(at, ':') : NULL;
@@ -161,40 +177,105 @@ static bool parse_pause(char *text, struct shmt_sim *out, const char **why_out) 
     return true;
 }
 
-static bool parse_look(char *text, struct shmt_sim *out, const char **why_out) {
+static bool parse_look(char *text, void *to, const char **why_out) {
     double ns;
     *why_out = "a time of 1ns to 1ms";
     if (!parse_time(text, &ns) || ns < 1 || ns > 1e6) return false;
-    out->look_ns = (uint64_t)ns;
+    *(uint64_t *)to = (uint64_t)ns;
     return true;
 }
 
-static bool parse_compute(char *text, struct shmt_sim *out, const char **why_out) {
-    return parse_cost(text, &out->compute, why_out);
+static bool parse_line(char *text, void *to, const char **why_out) {
+    *why_out = "a time of at most 1ms with its unit, as 80ns";
+    return parse_time(text, to) && *(double *)to <= 1e6;
 }
 
-static bool parse_pull(char *text, struct shmt_sim *out, const char **why_out) { return parse_cost(text, &out->pull, why_out); }
+static bool parse_bandwidth(char *text, void *to, const char **why_out) {
+    static const struct unit UNITS[] = {{"MB/s", 1e-3}, {"GB/s", 1}, {"TB/s", 1e3}, {NULL, 0}}; /* bytes a nanosecond */
+    *why_out = "bytes a second with their unit, as 20GB/s (from 1MB/s to 1000TB/s)";
+    return parse_with_unit(text, UNITS, to) && *(double *)to >= 1e-3 && *(double *)to <= 1e6;
+}
 
-static bool parse_push(char *text, struct shmt_sim *out, const char **why_out) { return parse_cost(text, &out->push, why_out); }
+static bool parse_cache(char *text, void *to, const char **why_out) {
+    static const struct unit UNITS[] = {{"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {NULL, 0}};
+    double bytes;
+    *why_out = "a size from 1KiB to 1GiB with its unit, as 1MiB";
+    if (!parse_with_unit(text, UNITS, &bytes) || bytes < 0x1p10 || bytes > 0x1p30) return false;
+    *(uint64_t *)to = (uint64_t)bytes;
+    return true;
+}
+
+static bool parse_nodes(char *text, void *to, const char **why_out) {
+    uint64_t n;
+    *why_out = "a number of NUMA nodes from 1 to 64";
+    if (!shmt_plain_count(text, &n) || n < 1 || n > SHMT_MEMORY_MOST_NODES) return false;
+    *(uint32_t *)to = (uint32_t)n;
+    return true;
+}
+
+static bool parse_far(char *text, void *to, const char **why_out) {
+    static const struct unit UNITS[] = {{"x", 1}, {NULL, 0}};
+    *why_out = "how many times as much a line of another node costs, from 1x to 100x, as 1.7x";
+    return parse_with_unit(text, UNITS, to) && *(double *)to >= 1 && *(double *)to <= 100;
+}
+
+/* ---- words ---- */
+
+/* What each word may be, and where its value goes. */
+static const struct word {
+    const char *name;
+    bool (*parse)(char *text, void *to, const char **why_out);
+    size_t at; /* in struct shmt_sim */
+} WORDS[] = {{"compute", parse_cost, offsetof(struct shmt_sim, compute)},
+             {"pull", parse_cost, offsetof(struct shmt_sim, pull)},
+             {"push", parse_cost, offsetof(struct shmt_sim, push)},
+             {"look", parse_look, offsetof(struct shmt_sim, look_ns)},
+             {"straggler", parse_straggler, 0},
+             {"pause", parse_pause, 0},
+             {"death", parse_death, 0},
+             {"line", parse_line, offsetof(struct shmt_sim, memory.line_ns)},
+             {"bandwidth", parse_bandwidth, offsetof(struct shmt_sim, memory.bandwidth)},
+             {"cache", parse_cache, offsetof(struct shmt_sim, memory.cache_bytes)},
+             {"nodes", parse_nodes, offsetof(struct shmt_sim, memory.n_nodes)},
+             {"far", parse_far, offsetof(struct shmt_sim, memory.far)},
+             {"race", parse_cost, offsetof(struct shmt_sim, race)}};
+enum { N_WORDS = sizeof WORDS / sizeof *WORDS };
+
+/* "compute=, pull= or push=": all that there are. */
+static void list_words(char *out, size_t out_bytes) {
+    size_t used = 0;
+    for (size_t i = 0; i < N_WORDS && used < out_bytes; i++) {
+        const char *between = i + 2 < N_WORDS ? ", " : i + 1 < N_WORDS ? " or " : "";
+        used += (size_t)snprintf(out + used, out_bytes - used, "%s=%s", WORDS[i].name, between);
+    }
+}
 
 /* One word of the text, "compute=10ms". */
 static int parse_word(const char *given_as, char *word, struct shmt_sim *out, struct shmt_error *e) {
-    static const struct {
-        const char *name;
-        bool (*parse)(char *text, struct shmt_sim *out, const char **why_out);
-    } WORDS[] = {{"compute", parse_compute},     {"pull", parse_pull},   {"push", parse_push},  {"look", parse_look},
-                 {"straggler", parse_straggler}, {"pause", parse_pause}, {"death", parse_death}};
-    char whole[128];
+    char whole[128], all[256];
     const char *why = "";
+    const struct word *found = NULL;
     char *value = strchr(word, '=');
     snprintf(whole, sizeof whole, "%s", word);
     if (value) *value++ = '\0';
-    for (size_t i = 0; value && i < sizeof WORDS / sizeof *WORDS; i++) {
-        if (strcmp(word, WORDS[i].name) != 0) continue;
-        return WORDS[i].parse(value, out, &why) ? 0 : shmt_refuse(e, "%s \"%.60s\": expected %s", given_as, whole, why);
-    }
-    return shmt_refuse(e, "%s \"%.60s\": expected compute=, pull=, push=, look=, straggler=, pause= or death=", given_as,
-                       whole);
+    for (size_t i = 0; i < N_WORDS; i++)
+        if (strcmp(word, WORDS[i].name) == 0) found = &WORDS[i];
+    if (value && found && found->parse(value, (char *)out + found->at, &why)) return 0;
+    list_words(all, sizeof all);
+    return shmt_refuse(e, "%s \"%.60s\": expected %s", given_as, whole, value && found ? why : all);
+}
+
+/* What would have no effect is a mistake. */
+static int check_memory(const char *given_as, const struct shmt_memory_costs *memory, struct shmt_error *e) {
+    const struct shmt_memory_costs *usual = &USUAL.memory;
+    const bool named =
+        memory->n_nodes != usual->n_nodes || memory->far != usual->far || memory->cache_bytes != usual->cache_bytes;
+    if (named && !shmt_memory_costs_any(memory))
+        return shmt_refuse(e, "%s: cache=, nodes= and far= are for line= or bandwidth=: name one of them, as line=80ns",
+                           given_as);
+    if (memory->far != usual->far && memory->n_nodes == 1)
+        return shmt_refuse(e, "%s: far= is for several nodes: name them, as nodes=2", given_as);
+    return 0;
 }
 
 int shmt_sim_parse(const char *given_as, const char *text, struct shmt_sim *out, struct shmt_error *e) {
@@ -208,7 +289,7 @@ int shmt_sim_parse(const char *given_as, const char *text, struct shmt_sim *out,
         const int rc = parse_word(given_as, word, out, e);
         if (rc < 0) return rc;
     }
-    return 0;
+    return check_memory(given_as, &out->memory, e);
 }
 
 static int check_worker(const char *given_as, const char *word, uint32_t worker, uint32_t n_workers, struct shmt_error *e) {
@@ -217,6 +298,9 @@ static int check_worker(const char *given_as, const char *word, uint32_t worker,
 
 int shmt_sim_check(const struct shmt_sim *costs, const char *given_as, uint32_t n_workers, struct shmt_error *e) {
     int rc = 0;
+    if (costs->memory.n_nodes > n_workers)
+        return shmt_refuse(e, "%s nodes=%u: each node needs a worker, and there are %u", given_as, costs->memory.n_nodes,
+                           n_workers);
     for (uint32_t i = 0; i < costs->n_stragglers && rc == 0; i++)
         rc = check_worker(given_as, "straggler", costs->straggler[i].worker, n_workers, e);
     for (uint32_t i = 0; i < costs->n_pauses && rc == 0; i++)

@@ -1,17 +1,25 @@
 /* What work takes in virtual time, and what befalls workers there: the text of option sim, and draws from it.
  *
- *     compute=lognormal:10ms:0.3,straggler=3:5x,pull=5us,push=5us,look=50ns,pause=7@2s:1s,death=2@5s
+ *     compute=lognormal:10ms:0.3,straggler=3:5x,pull=5us,push=5us,look=50ns
+ *     pause=7@2s:1s,death=2@5s
+ *     line=80ns,bandwidth=20GB/s,cache=1MiB,nodes=2,far=1.7x,race=100ns
  *
  * compute is a full work item's, pull and push a call's, look that of a look at the clock, an offer of the processor and a
  * wake-up. A cost is a time ("10ms"), or a distribution: lognormal:MEDIAN:SIGMA, exponential:MEAN, uniform:LEAST:MOST.
- * straggler=W:Fx makes all that worker W computes take F times as long. pause=W@T:D stops worker
- * W for D when training has gone on for T, death=W@T kills it then; if it has ended by then, nothing is done. What is not named is as in the text above, but compute:
- * each example takes a microsecond, of which items have a lognormal share with a sigma of 0.3. */
+ * straggler=W:Fx makes all that worker W computes take F times as long. What is not named is as in the text above, but compute:
+ * each example takes a microsecond, of which items have a lognormal share with a sigma of 0.3.
+ *
+ * pause=W@T:D stops worker W for D when training has gone on for T, death=W@T kills it then; if it has ended by then, nothing is done.
+ *
+ * The third line is of memory (memory.h), and takes no time where it is not named. race is a cost that passes between the loads and
+ * the stores of a racy push, besides what the push's lines take. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/error.h"
+#include "fibers/memory.h"
 
 enum shmt_cost_shape { SHMT_COST_FIXED, SHMT_COST_LOGNORMAL, SHMT_COST_EXPONENTIAL, SHMT_COST_UNIFORM };
 
@@ -32,6 +40,8 @@ struct shmt_mishap {
 
 struct shmt_sim {
     struct shmt_cost compute, pull, push;
+    struct shmt_cost race; /* up to 64 parameters of a racy push, between loading and storing them */
+    struct shmt_memory_costs memory;
     uint64_t look_ns; /* a look at the clock, an offer of the processor, a wake-up */
     uint32_t n_stragglers;
     struct {
@@ -48,11 +58,14 @@ void shmt_sim_settle(struct shmt_sim *sim, uint64_t examples);
 /* "" : as nobody has said anything. Errors: _USAGE, with what is wrong and what would be right; the sentence begins with `given_as`. */
 int shmt_sim_parse(const char *given_as, const char *text, struct shmt_sim *out, struct shmt_error *e);
 
-/* Errors: _USAGE: there is no such worker. */
+/* Errors: _USAGE: there is no such worker, or a node would have none. */
 int shmt_sim_check(const struct shmt_sim *costs, const char *given_as, uint32_t n_workers, struct shmt_error *e);
 
 /* Draw number `drawn` of a cost, for somebody (who: a seat, a kind of work), in nanoseconds: a function of these, the same bits on every
  * machine. */
 uint64_t shmt_cost_draw(const struct shmt_cost *cost, uint64_t seed, uint64_t who, uint64_t drawn);
+
+/* Whether parameters are touched at a cost, and racy pushes take time between loading and storing. */
+bool shmt_sim_touches(const struct shmt_sim *costs);
 
 double shmt_sim_times(const struct shmt_sim *costs, uint32_t worker);

@@ -3,8 +3,10 @@
 #include <string.h>
 
 #include "base/sized.h"
+#include "ps/flat.h"
 #include "ps/norm.h"
 #include "ps/session.h"
+#include "ps/touch.h"
 #include "sync/host.h"
 #include "update/lock.h"
 
@@ -33,7 +35,7 @@ static int bind_table(struct shmtrain_session *s, const char *call, int t, struc
             s->error = s->seat->error;
             return rc;
         }
-        b->span.race = s->race.window_ns > 0 ? &s->race : NULL;
+        b->span.race = s->race.stop ? &s->race : NULL;
         b->bound = true;
     }
     *out = b;
@@ -119,6 +121,39 @@ static void begin_push(struct shmtrain_session *s) {
     begin_event(s, SHMT_EVENT_PUSH);
 }
 
+/* Where memory takes virtual time, a worker pays here for what it has read and, in the live modes, for what it is about to write; pushes
+ * that wait between loading and storing (race.h) pay there. Gradient buffers cost nothing, nor does looking outside of items: it is no
+ * work. */
+static void pay_for_reading(const struct shmtrain_session *s, const struct shmt_binding *b, uint64_t at, uint64_t n) {
+    if (!shmt_host_touches() || !s->in_work) return;
+    shmt_touch_floats(&b->span, at, n, 0, false);
+    shmt_spend(SHMT_SPENT_TOUCHING, 1);
+}
+
+static void pay_for_reading_examples(const struct shmtrain_session *s, const struct shmt_binding *b,
+                                     const struct shmtrain_csr *x) {
+    if (!shmt_host_touches() || !s->in_work) return;
+    shmt_touch_examples(&b->span, x, 0, false);
+    shmt_spend(SHMT_SPENT_TOUCHING, 1);
+}
+
+static uint32_t planes_of(const struct shmtrain_session *s, int t) {
+    return s->spec->tuning[t].role == SHMTRAIN_TRAINED ? shmt_flat_planes(s->spec) : 0;
+}
+
+static void pay_for_writing(const struct shmtrain_session *s, int t, const struct shmt_binding *b, uint64_t at, uint64_t n) {
+    if (!shmt_host_touches() || !is_live(s) || b->span.race) return;
+    shmt_touch_floats(&b->span, at, n, planes_of(s, t), true);
+    shmt_spend(SHMT_SPENT_TOUCHING, 1);
+}
+
+static void pay_for_writing_examples(const struct shmtrain_session *s, int t, const struct shmt_binding *b,
+                                     const struct shmtrain_csr *x) {
+    if (!shmt_host_touches() || !is_live(s) || b->span.race) return;
+    shmt_touch_examples(&b->span, x, planes_of(s, t), true);
+    shmt_spend(SHMT_SPENT_TOUCHING, 1);
+}
+
 /* In the live modes every push is an update, but pushes to a model's further tables belong to those of the first one that the
  * item pushes to; in `aggregate` the backend counts the updates that it applies. */
 static void count_updates(struct shmtrain_session *s, const struct shmt_binding *b, uint64_t n) {
@@ -158,6 +193,7 @@ static void push_dense(struct shmtrain_session *s, int t, const struct shmt_bind
     struct shmt_update u = delayed_update(s, t);
     u.scale = 1 / (float)examples;
     u.scale *= clip_of_push(s, t, grad, n * width, u.scale);
+    pay_for_writing(s, t, b, row * width, n * width);
     if (n_ruled > 0) k->push_dense(&b->span, row * width, n_ruled * width, grad, &u);
     count_floats(s, n * width);
     shmt_update_unrule(&u);
@@ -169,6 +205,7 @@ int shmtrain_view(shmtrain_session *s, int t, uint64_t row, uint64_t n, const fl
     struct shmt_binding *b = NULL;
     begin_event(s, SHMT_EVENT_PULL); /* of next to no length: whoever computes with the view reads the weights then */
     const int rc = bind_rows(s, "shmtrain_view", t, row, n, &b);
+    if (rc == 0) pay_for_reading(s, b, row * b->span.width, n * b->span.width);
     end_event(s);
     if (rc < 0) return rc;
     *at_out = b->span.weight + row * b->span.width;
@@ -183,6 +220,7 @@ int shmtrain_pull(shmtrain_session *s, int t, uint64_t row, uint64_t n, float *o
     if (rc < 0) return rc;
     begin_event(s, SHMT_EVENT_PULL);
     shmt_span_read(&b->span, row * b->span.width, n * b->span.width, out);
+    pay_for_reading(s, b, row * b->span.width, n * b->span.width);
     shmt_spend(SHMT_SPENT_PULLING, 1);
     end_event(s);
     return 0;
@@ -250,6 +288,7 @@ int shmtrain_dot(shmtrain_session *s, int t, const struct shmtrain_csr *x, float
     if (rc < 0) return rc;
     begin_event(s, SHMT_EVENT_PULL);
     kernels_for(s, x)->dot(&b->span, x, dot_out);
+    pay_for_reading_examples(s, b, x);
     end_event(s);
     return 0;
 }
@@ -264,6 +303,7 @@ int shmtrain_push_sparse(shmtrain_session *s, int t, const struct shmtrain_csr *
     if (rc < 0) return rc;
     begin_push(s);
     const struct shmt_update u = delayed_update(s, t);
+    pay_for_writing_examples(s, t, b, x);
     kernels_for(s, x)->push_sparse(&b->span, x, slope, &u);
     end_event(s);
     b->pushed = true;
@@ -286,8 +326,8 @@ static struct shmtrain_csr part_of(const struct shmtrain_csr *x, uint64_t first,
 /* What the kernel `each` does, with pulls, computing and pushes told apart: the same bits. For a trace, and where time passes between a
  * group's pull and its push only if the host is told. Its kernels look ahead within a group only, so what the examples behind it need is
  * asked for first. */
-static void each_apart(struct shmtrain_session *s, const struct shmt_binding *b, const struct shmtrain_csr *x, uint32_t group,
-                       shmtrain_slope *slope, void *arg, const struct shmt_update *u) {
+static void each_apart(struct shmtrain_session *s, int t, const struct shmt_binding *b, const struct shmtrain_csr *x,
+                       uint32_t group, shmtrain_slope *slope, void *arg, const struct shmt_update *u) {
     enum { AHEAD = 8 };
     const struct shmt_kernels *k = kernels_for(s, x);
     float dot[SHMT_MAX_GROUP], slopes[SHMT_MAX_GROUP];
@@ -297,10 +337,12 @@ static void each_apart(struct shmtrain_session *s, const struct shmt_binding *b,
         begin_event(s, SHMT_EVENT_PULL);
         k->need(&b->span, &ahead);
         k->dot(&b->span, &part, dot);
+        pay_for_reading_examples(s, b, &part);
         begin_event(s, SHMT_EVENT_COMPUTE);
         slope(arg, first, n, dot, slopes);
         shmt_spend(SHMT_SPENT_COMPUTING, (double)n / x->n);
         begin_event(s, SHMT_EVENT_PUSH);
+        pay_for_writing_examples(s, t, b, &part);
         k->push_sparse(&b->span, &part, slopes, u);
     }
     end_event(s);
@@ -317,7 +359,7 @@ int shmtrain_each(shmtrain_session *s, int t, const struct shmtrain_csr *x, uint
     if (group < 1 || group > 64) return refuse(s, "shmtrain_each", "a group has 1 to 64 examples");
     const struct shmt_update u = shmt_spec_tune(s->spec, (uint32_t)t, true, &s->update);
     if (s->seat->trace || shmt_host()->spend)
-        each_apart(s, b, x, group, slope, arg, &u);
+        each_apart(s, t, b, x, group, slope, arg, &u);
     else
         kernels_for(s, x)->each(&b->span, x, group, slope, arg, &u);
     b->pushed = true;
@@ -339,7 +381,10 @@ int shmtrain_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t n, fl
     if (rc < 0) return rc;
     const uint64_t width = b->span.width;
     begin_event(s, SHMT_EVENT_PULL);
-    for (uint32_t i = 0; i < n; i++) shmt_span_read(&b->span, id[i] * width, width, out + i * width);
+    for (uint32_t i = 0; i < n; i++) {
+        shmt_span_read(&b->span, id[i] * width, width, out + i * width);
+        pay_for_reading(s, b, id[i] * width, width);
+    }
     shmt_spend(SHMT_SPENT_PULLING, 1);
     end_event(s);
     return 0;

@@ -48,7 +48,7 @@ int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend *ba
     const int rc = backend->seat->enter(store, rank, life, &s->seat, e);
     if (rc < 0) return rc;
     shmt_meter_begin(s->seat);
-    if (spec->race_ns > 0) widen_race(s, rank, life);
+    if (spec->race_ns > 0 || (spec->count_lost && shmt_host_touches())) widen_race(s, rank, life);
     s->epoch = s->seat->first_epoch;
     return 0;
 }

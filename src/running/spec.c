@@ -70,6 +70,11 @@ static bool names_copies(const struct shmt_config *c) {
            c->parsed.race_ns > 0;
 }
 
+/* Unlike --count-lost and --race-window, costs are for every mode, and are no wish for one that loses updates. */
+static bool races_in_virtual_time(const struct shmt_crew *crew, const struct shmt_policy *policy) {
+    return shmt_crew_opens_race(crew) && policy->write == SHMT_WRITE_RACY && !shmt_policy_has_replicas(policy);
+}
+
 /* Its one table has a float for each feature, and perhaps a bias. */
 static bool is_linear(const struct shmt_parameters *params, const struct shmtrain_model *model) {
     return model && model->traits.columns_alike && !model->traits.pushes_tables && model->traits.curvature > 0 &&
@@ -400,7 +405,7 @@ int shmt_spec_of_config(struct shmt_run *run, const struct shmt_crew *crew, cons
                               .race_ns = c->parsed.race_ns,
                               .race_share = c->parsed.race_share,
                               .staleness_aware = c->staleness_aware != 0,
-                              .count_lost = c->count_lost != 0 || c->parsed.race_ns > 0,
+                              .count_lost = c->count_lost != 0 || c->parsed.race_ns > 0 || races_in_virtual_time(crew, &policy),
                               .may_die = run->deaths->on_death != SHMT_DEATH_ABORTS,
                               .may_lack = run->deaths->on_death == SHMT_DEATH_CONTINUES,
                               .skips = run->deaths->skips,

@@ -9,6 +9,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/atomic.h"
@@ -18,7 +20,9 @@ enum shmt_spent {
     SHMT_SPENT_COMPUTING, /* of the item's computing the share `times` is done; 1: all that is left */
     SHMT_SPENT_PULLING,   /* so many pulls */
     SHMT_SPENT_PUSHING,
-    SHMT_SPENT_LOOKING /* a look at what others do, by who will look again until they have done it */
+    SHMT_SPENT_LOOKING,  /* a look at what others do, by who will look again until they have done it */
+    SHMT_SPENT_TOUCHING, /* what this worker has touched since it has last paid for that */
+    SHMT_SPENT_RACING    /* that, and what else passes between the loads and the stores of a racy push */
 };
 
 /* Called by any thread of a worker, or of the caller's process; none fails. In each of them, `now_ns` included, other workers
@@ -33,6 +37,9 @@ struct shmt_host_ops {
     void (*wake)(_Atomic uint32_t *word); /* all that sleep on *word, in any process, at any address */
     /* Work that takes time has been done. NULL: it has taken its time itself. */
     void (*spend)(enum shmt_spent what, double times);
+    /* The worker reads or writes parameters, bytes (> 0) at `at`. No time passes before it says SHMT_SPENT_TOUCHING or _RACING; what it
+     * does in between happens at once. NULL: memory takes its own time. */
+    void (*touch)(const void *at, uint64_t bytes, bool writes);
     uint64_t shortest_sleep_ns; /* a shorter one takes longer than it was told to: who wants one spins */
 };
 
@@ -49,6 +56,13 @@ static inline uint64_t shmt_now_ns(void) { return shmt_host()->now_ns(); }
 
 static inline void shmt_spend(enum shmt_spent what, double times) {
     if (shmt_host()->spend) shmt_host()->spend(what, times);
+}
+
+/* Whether it matters what is touched: then who is about to, or has just done so, says what. */
+static inline bool shmt_host_touches(void) { return shmt_host()->touch != NULL; }
+
+static inline void shmt_touch(const void *at, uint64_t bytes, bool writes) {
+    if (shmt_host()->touch) shmt_host()->touch(at, bytes, writes);
 }
 
 static inline void shmt_sleep_ns(uint64_t ns) { shmt_host()->sleep_until(shmt_host()->now_ns() + ns); }

@@ -10,6 +10,7 @@
  * word whose count is 0 has no value yet: it is the float's. */
 #pragma once
 
+#include "sync/host.h"
 #include "update/counted.h"
 #include "update/race.h"
 #include "update/words_priv.h"
@@ -111,13 +112,26 @@ SHMT_INLINE void shmt_show_rows(const struct shmt_span *span, const struct shmtr
     if (x->bias && x->n > 0) shmt_show_float(span, span->rows - 1);
 }
 
+/* Before a wait (race.h): n parameters will be written. Lines are those of the plain floats, for which a run pays that does not count. */
+SHMT_ONCE void shmt_touch_words(struct shmt_words at, const uint32_t *id, uint32_t n, uint32_t planes) {
+    if (!shmt_host_touches()) return;
+    for (uint32_t k = 0; k < n; k++) {
+        shmt_touch(at.weight + id[k], sizeof *at.weight, true);
+        for (uint32_t plane = 0; plane < planes; plane++)
+            shmt_touch(at.state + plane * at.plane + id[k], sizeof *at.state, true);
+    }
+}
+
 /* As shmt_push_cells, and counts. */
 SHMT_INLINE void shmt_push_counted(struct shmt_words at, const uint32_t *id, uint32_t n, shmt_lanes g, shmt_lanes share,
                                    const struct shmt_step *step, struct shmt_how how) {
     uint32_t count[4];
     const shmt_lanes w = shmt_counted_lanes_get(at, id, n, count);
     const struct shmt_cells c = shmt_rule_step(shmt_state_get(at, id, n, w, how), g, share, step, how);
-    if (at.race) shmt_race_wait(at.race);
+    if (at.race) {
+        shmt_touch_words(at, id, n, shmt_how_planes(how));
+        shmt_race_wait(at.race);
+    }
     shmt_state_put(at, id, n, c, how);
     shmt_counted_lanes_put(at, id, n, c.w, count);
 }
@@ -153,9 +167,11 @@ SHMT_INLINE void shmt_hold(struct shmt_holder *holder, struct shmt_words at, con
 
 /* Waits, and stores all that is held. */
 SHMT_INLINE void shmt_held_write(struct shmt_holder *holder, struct shmt_race *race, struct shmt_how how) {
+    const struct shmt_held *const end = holder->held + holder->n_held;
     if (holder->n_held == 0) return;
+    for (const struct shmt_held *h = holder->held; h < end; h++) shmt_touch_words(h->at, h->id, h->n, shmt_how_planes(how));
     shmt_race_wait(race);
-    for (const struct shmt_held *h = holder->held; h < holder->held + holder->n_held; h++) {
+    for (const struct shmt_held *h = holder->held; h < end; h++) {
         const uint32_t n = h->n == 4 ? 4 : 1;
         shmt_state_put(h->at, h->id, n, h->cells, how);
         shmt_counted_lanes_put(h->at, h->id, n, h->cells.w, h->count);

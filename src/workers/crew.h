@@ -41,3 +41,6 @@ int shmt_crew_open_topo(struct shmt_call *call, struct shmt_crew *crew);
 int shmt_crew_make(struct shmt_call *call, const struct shmt_config *config, const struct shmt_backend *backend,
                    enum shmt_seating seating, struct shmt_crew *out);
 void shmt_crew_free(struct shmt_crew *crew); /* {0} is fine */
+
+/* Whether virtual time passes between the loads and the stores of a racy push: then it may lose updates, and counts them. */
+static inline bool shmt_crew_opens_race(const struct shmt_crew *crew) { return shmt_sim_touches(&crew->virtual.sim); }

@@ -8,6 +8,7 @@
 #include "backends/shm/shm_priv.h"
 #include "base/checked.h"
 #include "base/point.h"
+#include "ps/touch.h"
 #include "sync/host.h"
 
 void shmt_shm_apply_stands_at(const struct shmt_shm_seat *p, uint64_t at) { shmt_undo_close(&p->undo, shmt_undo_word(at, 0)); }
@@ -29,6 +30,8 @@ static void change_block(const struct shmt_shm_seat *p, const float *grad, const
                          uint64_t end) {
     const struct shmt_store *store = p->store;
     const struct shmt_shm_layout *l = &store->layout;
+    shmt_touch_planes(store->weight + at, l->planes > 0 ? store->state + at : NULL, l->flat.n, l->planes, end - at, true);
+    shmt_spend(SHMT_SPENT_TOUCHING, 1);
     SHMT_POINT("block:before");
     shmt_undo_open(&p->undo, at, end - at, store->weight + at, l->planes > 0 ? store->state + at : NULL, l->flat.n, l->planes);
     SHMT_POINT("block:open");

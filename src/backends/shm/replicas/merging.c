@@ -11,6 +11,8 @@
 #include "backends/shm/replicas/replicas_priv.h"
 #include "base/checked.h"
 #include "base/point.h"
+#include "ps/touch.h"
+#include "sync/host.h"
 #include "update/kernels.h"
 #include "update/lock.h"
 #include "update/path.h"
@@ -104,6 +106,22 @@ static const struct shmt_merging *how_at(const struct shmt_shm_seat *p, uint64_t
     return how_of(p, t);
 }
 
+/* Where memory takes virtual time: that of a merge of the floats at .. at + n - 1 with one replica, which reads and writes them all in both
+ * copies. Passes before the merge, as if it had waited for its lines. */
+static void pay_for_merge(const struct shmt_shm_seat *p, uint32_t replica, uint64_t at, uint64_t n) {
+    const struct shmt_store *store = p->store;
+    const uint32_t planes = store->layout.planes;
+    if (!shmt_host_touches()) return;
+    for (uint64_t from = at, some; from < at + n; from += some) {
+        some = shmt_cover_run(&store->layout.cover, from, at + n);
+        shmt_touch_planes(master_at(store, 0, from), planes > 0 ? master_at(store, 1, from) : NULL, store->layout.flat.n,
+                          planes, some, true);
+    }
+    float *const state = planes > 0 ? shmt_shm_replica(store, replica, 1) + at : NULL;
+    shmt_touch_planes(shmt_shm_replica(store, replica, 0) + at, state, store->layout.cover.n, planes, n, true);
+    shmt_spend(SHMT_SPENT_TOUCHING, 1);
+}
+
 /* ---- together ---- */
 
 /* One word of all copies; true when it has changed somewhere. */
@@ -155,6 +173,7 @@ void shmt_shm_merge_together(struct shmt_shm_seat *p, bool last) {
     for (uint64_t at = from, end; at < to; at = end) {
         const uint64_t most = at + shmt_min_u64(SHMT_MERGE_FLOATS, shmt_cover_run(cover, at, to));
         const struct shmt_merging *how = how_at(p, at, most, &end);
+        for (uint32_t i = 0; i < p->merging->n_present; i++) pay_for_merge(p, p->merging->present[i], at, end - at);
         SHMT_POINT("merge:before");
         merge_all_words(p, how, at, end - at, last);
         SHMT_POINT("merge:after");
@@ -262,6 +281,7 @@ bool shmt_shm_merge_range(struct shmt_shm_seat *p, uint64_t from, uint64_t to, b
     if (may_skip && load_relaxed(&locks.word[unit]) != 0) return false;
     _Atomic uint32_t *held = shmt_unit_acquire(&locks, unit);
     if (!held) return false; /* the run is given up */
+    pay_for_merge(p, p->merging->mine, from, to - from);
     SHMT_POINT("merge-alone:taken");
     if (shared && store->spec.policy.write == SHMT_WRITE_LOCKED)
         merge_locked(p, from, to);
