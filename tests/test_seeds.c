@@ -5,30 +5,33 @@
  *
  * What must hold whatever happens: each example is trained on once in each epoch; nobody is further ahead of the slowest than the
  * staleness bound allows; gradients are applied as often as updates are counted, none lost or doubled; words that only grow do; and the
- * run ends.
+ * run ends. seeds_watch.c looks at what comes of pieces.
+ *
+ * A seed that fails is made smaller, and printed with the command that shows it again (seeds_shrink.c). tests/check_plants plants
+ * faults, which must be found.
  *
  *   TEST_SEEDS=N   so many seeds for each mode and number of workers; 240 unless said otherwise, or 12 under a sanitizer
- *   TEST_SEED=K    this one alone, in all modes */
+ *   TEST_SEED=K    this one alone, in all modes
+ *   TEST_MODE=M    in this one alone, as the test prints its name
+ *   TEST_WORKERS, TEST_EPOCHS, TEST_EXAMPLES, TEST_ITEM, TEST_UNTIL, TEST_DELAYS: see seeds_shrink.h */
 #include "conformance.h"
 #include "sanitized.h"
+#include "seeds_shrink.h"
+#include "seeds_watch.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "base/checked.h"
+#include "base/cpu.h"
 #include "base/point.h"
 #include "base/random.h"
-#include "consistency/mode.h"
 #include "fibers/scheduler.h"
 #include "sync/host.h"
 
-#define BATCH    64
-#define EXAMPLES (BATCH * 5)
-#define EPOCHS   3
-#define SEATS    8
-#define MOST_NS  UINT64_C(95000000) /* of a run. None takes a third of it; who is not woken naps for 100 ms (sync/gate.c) */
-#define POINTS   256
+#define MOST_NS UINT64_C(95000000) /* of a run. None takes a third of it; who is not woken naps for 100 ms (sync/gate.c) */
+#define POINTS  256
 
 enum strategy { BY_CHANCE, RARE_LAST, ONE_STARVES, ALL_AT_ONE_POINT, STRATEGIES };
 
@@ -36,21 +39,13 @@ enum strategy { BY_CHANCE, RARE_LAST, ONE_STARVES, ALL_AT_ONE_POINT, STRATEGIES 
 static struct {
     uint64_t seed, drawn, began_ns;
     enum strategy strategy;
-    char what[96];
-    uint32_t seen[EPOCHS][EXAMPLES];
-    uint64_t items, clock[SEATS]; /* of the epoch */
-    uint32_t epoch[SEATS];
+    uint32_t seen[SEEDS_MOST_EPOCHS][SEEDS_MOST_EXAMPLES];
+    uint64_t items;
     struct {
         const char *name;
         uint64_t passed;
     } point[POINTS];
 } g;
-
-/* Not by cmocka: whoever finds it stands on a fiber's stack. */
-static _Noreturn void give_up(const char *why) {
-    fprintf(stderr, "FAILED: %s: %s; again: TEST_SEED=%llu\n", g.what, why, (unsigned long long)g.seed);
-    _exit(1);
-}
 
 static uint64_t draw(uint64_t below) { return shmt_below(shmt_hash64(g.seed, 0x706f696e, g.drawn++, 0), below); }
 
@@ -71,7 +66,7 @@ static uint64_t delay_at(const char *name, uint32_t who) {
         case RARE_LAST:
             return draw(20000) / passed + draw(50);
         case ONE_STARVES:
-            return who == g.seed / STRATEGIES % SEATS ? draw(5000) : draw(20);
+            return who == g.seed / STRATEGIES % SEEDS_MOST_SEATS ? draw(5000) : draw(20);
         case ALL_AT_ONE_POINT:
             return shmt_mix64((uintptr_t)strlen(name) ^ (uint64_t)name[0] << 8 ^ g.seed) % 16 == 0 ? draw(20000) : 0;
         default:
@@ -83,40 +78,28 @@ void shmt_point(const char *name) {
     uint32_t who;
     if (!shmt_fiber_asks(&who)) return;
     const uint64_t ns = delay_at(name, who), now_ns = shmt_now_ns();
-    if (now_ns - g.began_ns > MOST_NS) give_up("somebody was not woken, or it does not end");
-    if (ns > 0) shmt_host()->sleep_until(now_ns + ns);
+    seeds_watch_point();
+    if (now_ns - g.began_ns > MOST_NS) seeds_fail("somebody was not woken, or it does not end");
+    if (ns > 0 && seeds_delays()) shmt_host()->sleep_until(now_ns + ns);
 }
 
 void shmt_point_grows(const char *what, uint64_t before, uint64_t after) {
-    if (after < before) give_up(what);
+    char why[64];
+    snprintf(why, sizeof why, "a word that only grows goes back: %s", what);
+    if (after < before) seeds_fail(why);
 }
 
 /* ---- a worker ---- */
 
-static void note_item(const struct run *run, uint32_t me, const struct shmtrain_work *w) {
-    const struct shmt_policy *policy = &run->spec.policy;
-    if (g.epoch[me] != w->epoch) g.clock[me] = 0;
-    g.epoch[me] = w->epoch;
-    g.items++;
-    for (uint64_t i = w->first; i < w->first + w->n; i++) g.seen[w->epoch][i]++;
-    if (!shmt_policy_is_live(policy) || shmt_policy_has_replicas(policy) || policy->staleness == SHMT_STALENESS_INF) return;
-    for (uint32_t other = 0; other < run->spec.n_seats; other++) {
-        const uint64_t clock =
-            g.epoch[other] == w->epoch ? g.clock[other] : 0; /* who has no item yet will have one, or there is none left */
-        if (g.clock[me] > clock + policy->staleness) give_up("a worker is further ahead than the staleness bound allows");
-    }
-}
-
 static int work(struct run *run, shmtrain_session *s) {
-    const uint32_t me = s->seat->rank;
     struct shmtrain_work w;
     int rc;
+    (void)run;
     while ((rc = shmtrain_next(s, &w)) == 1) {
-        float weights[2], grad[2] = {-(float)w.n, 0};
-        note_item(run, me, &w);
-        if ((rc = shmtrain_pull(s, 0, 0, 2, weights)) < 0 || (rc = shmtrain_push(s, 0, 0, 2, grad)) < 0) return rc;
-        g.clock[me]++;
-        if ((rc = shmtrain_clock(s, NULL)) < 0) return rc;
+        g.items++;
+        for (uint64_t i = w.first; i < w.first + w.n; i++)
+            if (g.seen[w.epoch][i]++ > 0) seeds_fail("an example is dealt twice in an epoch");
+        if ((rc = seeds_watch_piece(s, &w)) < 0) return rc;
     }
     return rc;
 }
@@ -125,37 +108,37 @@ static int work(struct run *run, shmtrain_session *s) {
 
 static void check(struct run *run) {
     const struct shmt_policy *policy = &run->spec.policy;
-    char why[96];
-    for (uint32_t epoch = 0; epoch < EPOCHS; epoch++)
-        for (uint32_t i = 0; i < EXAMPLES; i++)
-            if (g.seen[epoch][i] != 1) give_up("an example was not trained on once");
-    /* Each update adds 1, whoever's gradients it consists of; not so where they are averaged, or folded into later ones. */
-    const bool adds_up = !shmt_policy_is_damped(policy) && policy->late != SHMT_LATE_FOLD &&
-                         (!shmt_policy_has_replicas(policy) || policy->merge == SHMT_MERGE_SUM);
-    const double updates = (double)updates_made(run), applied = (double)first_float(run);
-    snprintf(why, sizeof why, "%.9g updates, of which %.9g are in the parameters", updates, applied);
-    if (adds_up && applied != updates) give_up(why);
-    if (shmt_policy_is_live(policy) && updates != (double)g.items) give_up("items and updates differ");
-    if (shmt_policy_is_batched(policy) && updates != EPOCHS * EXAMPLES / BATCH) give_up("batches and updates differ");
+    const uint64_t updates = updates_made(run), batches = shmt_ceil_div(run->spec.n_examples, SEEDS_BATCH);
+    for (uint32_t epoch = 0; epoch < run->spec.epochs; epoch++)
+        for (uint32_t i = 0; i < run->spec.n_examples; i++)
+            if (g.seen[epoch][i] != 1) seeds_fail("an example was not trained on once");
+    if (shmt_policy_is_live(policy) && updates != g.items) seeds_fail("items and updates differ");
+    if (shmt_policy_is_batched(policy) && updates != run->spec.epochs * batches) seeds_fail("batches and updates differ");
+    seeds_watch_end();
 }
 
-static void run_seed(const struct kase *k, uint64_t seed) {
-    char mode[64];
+static void run_seed(const struct seeds_case *c) {
+    const struct kase *k = &c->kase;
     struct run run;
+    struct shmt_error e = {0};
     memset(&g, 0, sizeof g);
-    g.seed = seed;
-    g.strategy = (enum strategy)(seed % STRATEGIES);
+    g.seed = c->seed;
+    g.strategy = (enum strategy)(c->seed % STRATEGIES);
     g.began_ns = shmt_now_ns();
-    shmt_mode_name(&k->policy, NULL, mode, sizeof mode);
-    snprintf(g.what, sizeof g.what, "%.60s, %u workers", mode, k->n_seats);
-    struct shmt_spec spec = spec_of(k, EXAMPLES, 2, 1);
+    seeds_begin(c);
+    struct shmt_spec spec = spec_of(k, c->knob[SEEDS_EXAMPLES], 2, 1);
+    spec.epochs = (uint32_t)c->knob[SEEDS_EPOCHS];
     spec.rate.base = 1;
-    spec.item = 1 + (uint32_t)(seed / 7 % 16);
+    spec.cpu = SHMT_CPU_PORTABLE; /* whose kernels have the points */
+    spec.item = (uint32_t)c->knob[SEEDS_ITEM];
     if (shmt_policy_has_rounds(&k->policy)) spec.batch = spec.item * k->n_seats;
-    const struct shmt_virtual virtual = {.seed = seed, .stack_bytes = SHMT_FIBER_STACK, .sim = {.look_ns = 10}};
+    seeds_watch_tables(&spec);
+    const struct shmt_virtual virtual = {.seed = g.seed, .stack_bytes = SHMT_FIBER_STACK, .sim = {.look_ns = 10}};
     begin(&run, k, spec);
     run.virtual = &virtual;
-    go_well(&run, work);
+    run.epoch_end = seeds_watch_epoch_end;
+    seeds_watch_begin(&run);
+    if (go(&run, work, &e) != 0) seeds_fail(e.text);
     check(&run);
     end(&run);
 }
@@ -165,19 +148,33 @@ static uint64_t number_of(const char *variable, uint64_t standard) {
     return text ? strtoull(text, NULL, 10) : standard;
 }
 
-static uint64_t g_runs;
-
-static void try_seeds(const struct kase *k) {
-    const uint64_t n = number_of("TEST_SEEDS", SANITIZED ? 12 : 240), only = number_of("TEST_SEED", UINT64_MAX);
-    if (k->kind != &SHMT_TEAM_FIBERS || k->n_seats < 2) return;
-    for (uint64_t i = 0; i < (only == UINT64_MAX ? n : 1); i++, g_runs++) run_seed(k, only == UINT64_MAX ? i + 1 : only);
+static void try_seed(const struct kase *k, uint64_t seed) {
+    struct seeds_case c = {.kase = *k, .seed = seed};
+    c.knob[SEEDS_WORKERS] = k->n_seats;
+    c.knob[SEEDS_EPOCHS] = shmt_min_u64(seeds_asked(SEEDS_EPOCHS, UINT64_MAX), SEEDS_MOST_EPOCHS);
+    c.knob[SEEDS_EXAMPLES] = shmt_min_u64(seeds_asked(SEEDS_EXAMPLES, UINT64_MAX), SEEDS_MOST_EXAMPLES);
+    c.knob[SEEDS_ITEM] = seeds_asked(SEEDS_ITEM, 1 + seed / 7 % 16);
+    c.knob[SEEDS_UNTIL] = seeds_asked(SEEDS_UNTIL, UINT64_MAX);
+    c.knob[SEEDS_DELAYS] = seeds_asked(SEEDS_DELAYS, UINT64_MAX);
+    run_seed(&c);
 }
+
+/* Where a number of workers is asked for, it takes the place of the largest. */
+static void try_seeds(const struct kase *listed) {
+    const uint64_t n = number_of("TEST_SEEDS", SANITIZED ? 12 : 240), only = number_of("TEST_SEED", UINT64_MAX);
+    const uint64_t asked = seeds_asked(SEEDS_WORKERS, 0);
+    struct kase k = *listed;
+    if (asked > 0) k.n_seats = (uint32_t)asked;
+    if (k.kind != &SHMT_TEAM_FIBERS || k.n_seats < 2 || !seeds_asks_for(&k.policy)) return;
+    if (asked > 0 && (listed->n_seats != SEEDS_MOST_SEATS || asked > SEEDS_MOST_SEATS || !seeds_may_have(&k, asked))) return;
+    for (uint64_t i = 0; i < (only == UINT64_MAX ? n : 1); i++) try_seed(&k, only == UINT64_MAX ? i + 1 : only);
+}
+
+static void try_all(void) { each_case(try_seeds); }
 
 static void whatever_the_schedule_the_protocols_keep_their_promises(void **state) {
     (void)state;
-    each_case(try_seeds);
-    print_message("%llu runs\n", (unsigned long long)g_runs);
-    assert_true(g_runs > 0);
+    assert_int_equal(seeds_search(try_all, run_seed), 0);
 }
 
 int main(void) {
