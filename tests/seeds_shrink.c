@@ -13,8 +13,8 @@
 
 #include "consistency/mode.h"
 
-#define MOST_TRIES  600
-#define TRY_SECONDS 20 /* of a processor. A run takes milliseconds */
+#define MOST_TRIES  600 /* unless TEST_TRIES says another number */
+#define TRY_SECONDS 20  /* of a processor. A run takes milliseconds */
 
 static const struct {
     const char *variable;
@@ -30,18 +30,22 @@ struct page {
     char why[160];
 };
 static struct page *g_page;
-static uint64_t g_tries;
+static uint64_t g_tries, g_most_tries;
 
 uint64_t seeds_asked(enum seeds_knob knob, uint64_t standard) {
     const char *text = getenv(KNOB[knob].variable);
     return text ? strtoull(text, NULL, 10) : standard;
 }
 
-static void name_of(const struct shmt_policy *policy, char out[64]) { shmt_mode_name(policy, NULL, out, 64); }
+/* As the mode is called; what is `async` with copies, too, has a name of its own. */
+static void name_of(const struct shmt_policy *policy, char out[80]) {
+    shmt_mode_name(policy, NULL, out, 64);
+    if (shmt_policy_is_damped(policy)) strcat(out, ", damped");
+}
 
 bool seeds_asks_for(const struct shmt_policy *policy) {
     const char *asked = getenv("TEST_MODE");
-    char mode[64];
+    char mode[80];
     name_of(policy, mode);
     return !asked || strcmp(asked, mode) == 0;
 }
@@ -120,7 +124,7 @@ struct shrinking {
 /* Whether it fails in the same way with this knob at `value`; then that is the smallest. */
 static bool still_fails(struct shrinking *s, enum seeds_knob knob, uint64_t value) {
     struct seeds_case tried = s->least;
-    if (g_tries >= MOST_TRIES || (knob == SEEDS_WORKERS && !seeds_may_have(&tried.kase, value))) return false;
+    if (g_tries >= g_most_tries || (knob == SEEDS_WORKERS && !seeds_may_have(&tried.kase, value))) return false;
     tried.knob[knob] = value;
     tried.kase.n_seats = (uint32_t)tried.knob[SEEDS_WORKERS];
     if (run_alone(s->run, &tried) || !is_same_promise(g_page->why, s->why)) return false;
@@ -148,7 +152,7 @@ static bool shrink(struct shrinking *s, enum seeds_knob knob) {
 }
 
 static void print_case(const char *word, const struct seeds_case *c, const char *why) {
-    char mode[64];
+    char mode[80];
     name_of(&c->kase.policy, mode);
     printf("%s: %s, %llu workers: %s; again: TEST_SEED=%llu TEST_MODE='%s'", word, mode,
            (unsigned long long)c->knob[SEEDS_WORKERS], why, (unsigned long long)c->seed, mode);
@@ -160,6 +164,8 @@ static void print_case(const char *word, const struct seeds_case *c, const char 
 static void report(void (*run)(const struct seeds_case *)) {
     struct shrinking s = {.run = run, .least = g_page->now};
     const uint64_t runs = g_page->runs, drawn = g_page->delays;
+    const char *most = getenv("TEST_TRIES");
+    g_most_tries = most ? strtoull(most, NULL, 10) : MOST_TRIES;
     snprintf(s.why, sizeof s.why, "%s", g_page->why);
     if (drawn < s.least.knob[SEEDS_UNTIL]) s.least.knob[SEEDS_UNTIL] = drawn;
     if (s.least.knob[SEEDS_UNTIL] < s.least.knob[SEEDS_DELAYS]) s.least.knob[SEEDS_DELAYS] = s.least.knob[SEEDS_UNTIL];

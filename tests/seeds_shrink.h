@@ -26,7 +26,8 @@ bool seeds_asks_for(const struct shmt_policy *policy);
 /* Whether a run with so many workers is of the case's mode: a quorum of all is another. */
 bool seeds_may_have(const struct kase *kase, uint64_t n_workers);
 
-/* In a child: `all` calls `run` for each case; a failing one is tried again by `run`. 0, or 1 when one has failed. */
+/* In a child: `all` calls `run` for each case; a failing one is tried again by `run`, 600 times at most, or TEST_TRIES. 0, or 1 when
+ * one has failed. */
 int seeds_search(void (*all)(void), void (*run)(const struct seeds_case *));
 
 /* `run` is at this case now. */
