@@ -14,7 +14,8 @@
 #include "consistency/mode.h"
 
 #define MOST_TRIES  600 /* unless TEST_TRIES says another number */
-#define TRY_SECONDS 20  /* of a processor. A run takes milliseconds */
+#define OTHER_SEEDS 12
+#define TRY_SECONDS 20 /* of a processor. A run takes milliseconds */
 
 static const struct {
     const char *variable;
@@ -121,11 +122,9 @@ struct shrinking {
     char why[160];           /* as it says */
 };
 
-/* Whether it fails in the same way with this knob at `value`; then that is the smallest. */
-static bool still_fails(struct shrinking *s, enum seeds_knob knob, uint64_t value) {
-    struct seeds_case tried = s->least;
-    if (g_tries >= g_most_tries || (knob == SEEDS_WORKERS && !seeds_may_have(&tried.kase, value))) return false;
-    tried.knob[knob] = value;
+/* Whether this fails in the same way; then it is the smallest. */
+static bool is_less(struct shrinking *s, struct seeds_case tried) {
+    if (g_tries >= g_most_tries) return false;
     tried.kase.n_seats = (uint32_t)tried.knob[SEEDS_WORKERS];
     if (run_alone(s->run, &tried) || !is_same_promise(g_page->why, s->why)) return false;
     const uint64_t drawn = g_page->delays; /* of a shorter run they are fewer */
@@ -134,6 +133,20 @@ static bool still_fails(struct shrinking *s, enum seeds_knob knob, uint64_t valu
     s->least = tried;
     snprintf(s->why, sizeof s->why, "%s", g_page->why);
     return true;
+}
+
+/* The same with this knob at `value`. A shorter run has another schedule, so that other seeds are tried for it, too, with all of
+ * their delays. */
+static bool still_fails(struct shrinking *s, enum seeds_knob knob, uint64_t value) {
+    struct seeds_case tried = s->least;
+    if (knob == SEEDS_WORKERS && !seeds_may_have(&tried.kase, value)) return false;
+    tried.knob[knob] = value;
+    if (is_less(s, tried)) return true;
+    if (knob >= SEEDS_ITEM) return false;
+    tried.knob[SEEDS_UNTIL] = tried.knob[SEEDS_DELAYS] = UINT64_MAX;
+    for (tried.seed = 1; tried.seed <= OTHER_SEEDS; tried.seed++)
+        if (is_less(s, tried)) return true;
+    return false;
 }
 
 /* From below, of workers, for a run with two is the easiest to read; else by bisection: what fails with fewer is not always

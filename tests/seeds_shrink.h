@@ -1,6 +1,6 @@
 /* Seeds of tests/test_seeds.c that fail: each run is one of a child, which says on a shared page what it is at. When it fails, or
- * crashes, the parent tries the same seed with fewer workers, epochs, examples and delays as long as it still breaks the same
- * promise, and prints the command for the smallest. A run is a function of these numbers alone, so that command shows it again.
+ * crashes, the parent tries the same seed, and some others, with fewer workers, epochs, examples and delays as long as one still breaks the
+ * same promise, and prints the command for the smallest. A run is a function of these numbers alone, so that command shows it again.
  *
  * The parent calls seeds_search; all others are called by the child, on any stack. */
 #pragma once
