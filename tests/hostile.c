@@ -39,8 +39,9 @@ static uint64_t times_passed(const char *name) {
     return 1;
 }
 
-uint64_t hostile_delay(const char *point, uint32_t who) {
+uint64_t hostile_delay(const char *point, uint32_t who, uint64_t *passed_out) {
     const uint64_t passed = times_passed(point);
+    if (passed_out) *passed_out = passed;
     switch (g.strategy) {
         case RARE_LAST:
             return hostile_draw(20000) / passed + hostile_draw(50);

@@ -37,7 +37,7 @@ void shmt_point(const char *name) {
     uint32_t who;
     if (!shmt_fiber_asks(&who)) return;
     if (who == g.victim && ++g.passed == g.dies_at) longjmp(g.out[who], 1);
-    const uint64_t ns = hostile_delay(name, who);
+    const uint64_t ns = hostile_delay(name, who, NULL);
     if (ns > 0) shmt_host()->sleep_until(shmt_now_ns() + ns);
 }
 

@@ -1,324 +1,111 @@
-/* The protocols of shm under schedulers that mean harm. Workers are fibers, and at each labelled point (base/point.h) a strategy says
- * how long the others may go on before this one does: by chance, or the longer the rarer the point is, or one of them always last, or
- * all at one point. By that what happens in one run in a million among processes happens in every few hundred here, and a seed that
- * shows a fault shows it again.
+/* The protocols of shm under schedulers that mean harm (hostile.h). Workers are fibers, so what happens in one run in a million among
+ * processes happens in every few hundred here, and a seed that shows a fault shows it again. test_seeds_deaths.c is the same with
+ * workers that die, pauses and stops.
  *
- * To most runs more is done. Workers die at points, and at moments between them: they come again, or where the others can do
- * without them, these go on. Workers pause, and so do runs, for snapshots. A run is told to stop, or to give up.
+ * What must hold whatever happens: each example is trained on once in each epoch; nobody is further ahead of the slowest than the
+ * staleness bound allows; gradients are applied as often as updates are counted, none lost or doubled; words that only grow do; and the
+ * run ends. seeds_watch.c looks at what comes of pieces.
  *
- * What must hold whatever happens: each example is trained on once in each epoch, but for the items that the dead had in hand, which are
- * done again or left out, and then it is counted once, or not; nobody is further ahead of the slowest than the staleness bound allows;
- * gradients are applied as often as updates are made, none lost or doubled (in the live modes, but for the pushes of those items);
- * the parameters of sync are the same bits in all runs; words that only grow do; and the run ends, and waits for nobody who is dead.
+ * A seed that fails is made smaller, and printed with the command that shows it again (seeds_shrink.c). tests/check_plants plants
+ * faults, which must be found.
  *
  *   TEST_SEEDS=N   so many seeds for each mode and number of workers; 240 unless said otherwise, or 12 under a sanitizer
- *   TEST_SEED=K    this one alone, in all modes: it does the same again */
+ *   TEST_SEED=K    this one alone, in all modes
+ *   TEST_MODE=M    in this one alone, by the name that a failing run is printed with
+ *   TEST_WORKERS, TEST_EPOCHS, TEST_EXAMPLES, TEST_ITEM, TEST_UNTIL, TEST_DELAYS, TEST_TRIES: see seeds_shrink.h */
 #include "conformance.h"
+#include "hostile.h"
 #include "sanitized.h"
+#include "seeds_shrink.h"
+#include "seeds_watch.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "backends/shm/rounds/rounds_priv.h"
+#include "base/checked.h"
+#include "base/cpu.h"
 #include "base/point.h"
-#include "base/random.h"
-#include "consistency/mode.h"
 #include "fibers/scheduler.h"
 #include "sync/host.h"
 
-#define BATCH    64
-#define EXAMPLES (BATCH * 5)
-#define EPOCHS   3
-#define SEATS    8
-#define MOST_NS  UINT64_C(95000000) /* of a run. None takes a third of it; who is not woken naps for 100 ms (sync/gate.c) */
-#define POINTS   256
-
-#define DEATHS 6 /* of a run, at points */
-
-enum strategy { BY_CHANCE, RARE_LAST, ONE_STARVES, ALL_AT_ONE_POINT, STRATEGIES };
-
-/* What is done to a run besides. */
-enum fate { UNDISTURBED, RESPAWNS, CONTINUES, ENDED_EARLY };
+#define MOST_NS \
+    UINT64_C(95000000) /* of a run, whose delays are a third at most; who is not woken naps for 100 ms (sync/gate.c) */
 
 /* One run, as its workers have seen it. One thread: no word needs an order. */
 static struct {
-    uint64_t seed, drawn, began_ns;
-    enum strategy strategy;
-    enum fate fate;
-    struct run *run;
-    uint32_t deaths, deaths_left; /* at most so many so far; at points */
-    uint64_t rarity;              /* of deaths */
-    bool told;                    /* to end early */
-    char what[128];
-    uint32_t seen[EPOCHS][EXAMPLES];
-    bool clocked[EPOCHS][EXAMPLES]; /* the item that begins there was, or nearly */
-    uint64_t items, clock[SEATS];   /* of the epoch */
-    uint32_t epoch[SEATS];
-    struct {
-        const char *name;
-        uint64_t passed;
-    } point[POINTS];
+    uint64_t began_ns, delayed_ns;
+    uint32_t seen[SEEDS_MOST_EPOCHS][SEEDS_MOST_EXAMPLES];
+    uint64_t items;
 } g;
-
-static uint64_t g_runs, g_deaths, g_snapshots; /* in all */
-
-/* Not by cmocka: whoever finds it stands on a fiber's stack. */
-static _Noreturn void give_up(const char *why) {
-    fprintf(stderr, "FAILED: %s, at most %u deaths: %s; again: TEST_SEED=%llu\n", g.what, g.deaths, why,
-            (unsigned long long)g.seed);
-    _exit(1);
-}
-
-static uint64_t draw(uint64_t below) { return shmt_below(shmt_hash64(g.seed, 0x706f696e, g.drawn++, 0), below); }
-
-/* Deaths, and whatever else is decided at points. */
-static bool happens(uint64_t passed) { return draw(6 + g.rarity * passed) == 0; }
-
-static uint64_t times_passed(const char *name) {
-    const size_t first = ((uintptr_t)name >> 2) % POINTS;
-    for (size_t k = 0; k < POINTS; k++) {
-        const size_t at = (first + k) % POINTS;
-        if (!g.point[at].name) g.point[at].name = name;
-        if (g.point[at].name == name) return ++g.point[at].passed;
-    }
-    return 1;
-}
-
-/* How long the others go on first. */
-static uint64_t delay_at(const char *name, uint64_t passed, uint32_t who) {
-    switch (g.strategy) {
-        case RARE_LAST:
-            return draw(20000) / passed + draw(50);
-        case ONE_STARVES:
-            return who == g.seed / STRATEGIES % SEATS ? draw(5000) : draw(20);
-        case ALL_AT_ONE_POINT:
-            return shmt_mix64((uintptr_t)strlen(name) ^ (uint64_t)name[0] << 8 ^ g.seed) % 16 == 0 ? draw(20000) : 0;
-        default:
-            return draw(4) == 0 ? draw(3000) : 0;
-    }
-}
-
-/* As the application asks for it, or as a failure elsewhere. */
-static void tell_to_end(void) {
-    const struct shmt_store_ops *ops = g.run->k->backend->store;
-    g.told = true;
-    store_release(g.seed / 3 % 2 ? ops->abort_word(g.run->store) : ops->stop_word(g.run->store), 1);
-    ops->wake(g.run->store);
-}
 
 void shmt_point(const char *name) {
     uint32_t who;
     if (!shmt_fiber_asks(&who)) return;
-    const uint64_t passed = times_passed(name), ns = delay_at(name, passed, who), now_ns = shmt_now_ns();
-    if (now_ns - g.began_ns > MOST_NS) give_up("somebody was not woken, or it does not end");
-    if (ns > 0) shmt_host()->sleep_until(now_ns + ns);
-    if (g.fate == ENDED_EARLY && !g.told && happens(passed)) tell_to_end();
-    if (g.deaths_left == 0 || g.told || !happens(passed)) return;
-    g.deaths_left--;
-    g.deaths++;
-    shmt_fiber_die();
+    const uint64_t ns = hostile_delay(name, who, NULL), now_ns = shmt_now_ns();
+    seeds_watch_point();
+    if (now_ns - g.began_ns > MOST_NS) seeds_fail("somebody was not woken, or it does not end");
+    if (ns == 0 || g.delayed_ns > MOST_NS / 3 || !seeds_delays()) return;
+    g.delayed_ns += ns;
+    shmt_host()->sleep_until(now_ns + ns);
 }
 
 void shmt_point_grows(const char *what, uint64_t before, uint64_t after) {
-    if (after < before) give_up(what);
+    char why[64];
+    snprintf(why, sizeof why, "a word that only grows goes back: %s", what);
+    if (after < before) seeds_fail(why);
 }
 
 /* ---- a worker ---- */
 
-/* Of fresh items alone: what the dead had in hand is done when nobody waits for it any more. */
-static void check_bound(const struct run *run, const shmtrain_session *s, const struct shmtrain_work *w) {
-    const struct shmt_policy *policy = &run->spec.policy;
-    const uint32_t me = s->seat->rank;
-    if (!shmt_policy_is_live(policy) || shmt_policy_has_replicas(policy) || policy->staleness == SHMT_STALENESS_INF) return;
-    if (run->spec.pauses.allowed) return; /* behind a pause all clocks are the largest */
-    for (uint32_t other = 0; other < run->spec.n_seats && s->seat->life == 0; other++) {
-        const uint64_t clock =
-            g.epoch[other] == w->epoch ? g.clock[other] : 0; /* who has no item yet will have one, or there is none left */
-        if (!shmt_shm_is_present(run->store, other)) continue;
-        if (g.clock[me] > clock + policy->staleness) give_up("a worker is further ahead than the staleness bound allows");
-    }
-}
-
-static void note_item(const struct run *run, const shmtrain_session *s, const struct shmtrain_work *w) {
-    const uint32_t me = s->seat->rank;
-    if (g.epoch[me] != w->epoch) g.clock[me] = 0;
-    g.epoch[me] = w->epoch;
-    for (uint64_t i = w->first; i < w->first + w->n; i++) g.seen[w->epoch][i]++;
-    check_bound(run, s, w);
-}
-
-/* Never behind what others may know of it. */
-static void note_clock(uint32_t me, const struct shmtrain_work *w) {
-    bool *clocked = &g.clocked[w->epoch][w->first];
-    g.clock[me] += !*clocked;
-    g.items += !*clocked;
-    *clocked = true;
-}
-
-/* Row 1: numbers whose sums depend on their order. */
-static float noise_of(const struct shmtrain_work *w) {
-    float sum = 0;
-    for (uint64_t i = w->first; i < w->first + w->n; i++) sum += (float)shmt_unit(shmt_hash64(5, w->epoch, i, 0));
-    return sum;
-}
-
-static bool adds_up(const struct shmt_policy *policy) {
-    return !shmt_policy_is_damped(policy) && policy->late != SHMT_LATE_FOLD &&
-           (!shmt_policy_has_replicas(policy) || policy->merge == SHMT_MERGE_SUM);
-}
-
-/* By the chief, in the place of the application: a snapshot has what its ledger calls done, and nothing else. */
-static void look_at_snapshot(struct run *run) {
-    const struct shmt_policy *policy = &run->spec.policy;
-    struct shmt_snapshot snap;
-    uint64_t examples = 0, pieces = 0;
-    if (!run->spec.pauses.allowed || run->k->backend->store->snapshot(run->store, &snap) != 1) return;
-    g_snapshots++;
-    for (uint64_t i = 0; i < snap.n_pieces; i++) {
-        examples += snap.done[i];
-        pieces += snap.done[i] > 0;
-    }
-    const uint64_t steps = shmt_policy_is_batched(policy) ? examples / BATCH : pieces;
-    if (steps != snap.at.step) give_up("a snapshot has another number of steps than is done");
-    const double least = (double)(snap.at.epoch * shmt_spec_steps(&run->spec) + steps), deaths = g.deaths;
-    const bool exact = shmt_policy_is_batched(policy) || (shmt_policy_is_live(policy) && deaths == 0);
-    if (exact && adds_up(policy) && (double)snap.weight[0] != least) give_up("a snapshot has not what is done");
-    run->k->backend->store->release_snapshot(run->store);
-}
-
 static int work(struct run *run, shmtrain_session *s) {
     struct shmtrain_work w;
     int rc;
+    (void)run;
     while ((rc = shmtrain_next(s, &w)) == 1) {
-        if (s->seat->rank == 0) look_at_snapshot(run);
-        float weights[2], grad[2] = {-(float)w.n, noise_of(&w)};
-        note_item(run, s, &w);
-        if ((rc = shmtrain_pull(s, 0, 0, 2, weights)) < 0 || (rc = shmtrain_push(s, 0, 0, 2, grad)) < 0) return rc;
-        note_clock(s->seat->rank, &w);
-        if ((rc = shmtrain_clock(s, NULL)) < 0) return rc;
+        g.items++;
+        for (uint64_t i = w.first; i < w.first + w.n; i++)
+            if (g.seen[w.epoch][i]++ > 0) seeds_fail("an example is dealt twice in an epoch");
+        if ((rc = seeds_watch_piece(s, &w)) < 0) return rc;
     }
     return rc;
 }
 
-/* ---- what must hold ---- */
-
-/* What the dead had in hand, in examples, at most. */
-static uint64_t most_in_hand(const struct run *run) {
-    return g.deaths * (shmt_policy_is_batched(&run->spec.policy) ? UINT64_C(0) + BATCH : run->spec.item);
-}
-
-static void check_examples(const struct run *run) {
-    const uint64_t loose = most_in_hand(run);
-    uint64_t missed = 0, again = 0, counted = 0;
-    for (uint32_t epoch = 0; epoch < EPOCHS; epoch++)
-        for (uint32_t i = 0; i < EXAMPLES; i++) {
-            missed += g.seen[epoch][i] == 0;
-            again += g.seen[epoch][i] > 1 ? g.seen[epoch][i] - 1 : 0;
-        }
-    for (uint32_t rank = 0; rank < run->spec.n_seats; rank++)
-        counted += load_relaxed(&run->k->backend->store->counters(run->store, rank)->examples);
-    if (missed > (g.fate == CONTINUES ? loose : 0)) give_up("an example was not trained on");
-    if (again > loose) give_up("an example was trained on more than once");
-    if (counted > EPOCHS * EXAMPLES) give_up("an example was counted more than once");
-    if (counted + (g.fate == CONTINUES ? loose : 0) < EPOCHS * EXAMPLES) give_up("an example was not counted");
-}
-
-/* Each update adds 1, whoever's gradients it consists of; not so where they are averaged, or folded into later ones. In the live modes a
- * dead worker's push may have been made and be made again, or was made and its item is left out. */
-static void check_updates(struct run *run) {
-    const struct shmt_policy *policy = &run->spec.policy;
-    const double applied = (double)first_float(run), deaths = g.deaths;
-    double least = (double)updates_made(run), most = least;
-    char why[96];
-    if (shmt_policy_is_live(policy)) {
-        if (deaths == 0 && least != (double)g.items) give_up("items and updates differ");
-        least = (double)g.items - deaths;
-        most = (double)g.items + deaths;
-        if (policy->replicas == SHMT_REPLICAS_NODE && deaths > 0) most = INFINITY; /* see docs/reliability.md: a merge lock */
-    } else if (shmt_policy_has_rounds(policy)) {
-        least = most = (double)shmt_shm_updates(run->store);
-    } else if (least != EPOCHS * EXAMPLES / BATCH) {
-        give_up("batches and updates differ");
-    }
-    snprintf(why, sizeof why, "%.9g to %.9g updates, of which %.9g are in the parameters", least, most, applied);
-    if (adds_up(policy) && (applied < least || applied > most)) give_up(why);
-}
-
-static void check_bits(struct run *run) {
-    static float first[2];
-    float now[2];
-    if (!shmt_policy_is_batched(&run->spec.policy)) return;
-    for (uint64_t i = 0; i < 2; i++) assert_int_equal(run->k->backend->store->read(run->store, 0, i, 1, &now[i]), 0);
-    if (first[0] == 0) memcpy(first, now, sizeof first);
-    if (memcmp(first, now, sizeof first) != 0) give_up("parameters of sync differ from those of the first run");
-}
-
 /* ---- a run ---- */
 
-static bool can_do_without(const struct shmt_policy *policy) {
-    if (shmt_policy_is_live(policy)) return !shmt_policy_has_replicas(policy);
-    return policy->quorum != SHMT_QUORUM_ALL;
+static void check(struct run *run) {
+    const struct shmt_policy *policy = &run->spec.policy;
+    const uint64_t updates = updates_made(run), batches = shmt_ceil_div(run->spec.n_examples, SEEDS_BATCH);
+    for (uint32_t epoch = 0; epoch < run->spec.epochs; epoch++)
+        for (uint32_t i = 0; i < run->spec.n_examples; i++)
+            if (g.seen[epoch][i] != 1) seeds_fail("an example was not trained on once");
+    if (shmt_policy_is_live(policy) && updates != g.items) seeds_fail("items and updates differ");
+    if (shmt_policy_is_batched(policy) && updates != run->spec.epochs * batches) seeds_fail("batches and updates differ");
+    seeds_watch_end();
 }
 
-static struct shmt_mishap some_mishap(const struct kase *k, uint64_t most_pause_ns) {
-    return (struct shmt_mishap){.worker = (uint32_t)draw(k->n_seats),
-                                .at_ns = draw(100000),
-                                .pause_ns = most_pause_ns > 0 ? 1 + draw(most_pause_ns) : 0};
-}
-
-static void choose_fate(const struct kase *k, struct shmt_spec *spec, struct shmt_sim *sim) {
-    static const enum fate FATES[] = {UNDISTURBED, RESPAWNS, RESPAWNS,  CONTINUES,
-                                      UNDISTURBED, RESPAWNS, CONTINUES, ENDED_EARLY};
-    static const uint64_t RARITIES[] = {3, 30, 300};
-    static const char *const NAMES[] = {"undisturbed", "dead workers come again", "the others go on", "ended early"};
-    g.fate = FATES[draw(sizeof FATES / sizeof *FATES)];
-    if (g.fate == CONTINUES && !can_do_without(&k->policy)) g.fate = RESPAWNS;
-    g.rarity = RARITIES[draw(3)];
-    spec->may_lack = g.fate == CONTINUES;
-    spec->may_die = g.fate != UNDISTURBED;
-    if (spec->may_die) g.deaths_left = 1 + (uint32_t)draw(DEATHS);
-    if (spec->may_die && draw(2)) sim->death[sim->n_deaths++] = some_mishap(k, 0);
-    if (draw(3) == 0) spec->pauses = (struct shmt_pauses){.steps = 1 + draw(8), .allowed = 1};
-    for (uint64_t n = draw(2) * draw(5); n > 0; n--) sim->pause[sim->n_pauses++] = some_mishap(k, 50000);
-    g.deaths = sim->n_deaths;
-    strncat(g.what, ", ", sizeof g.what - strlen(g.what) - 1);
-    strncat(g.what, NAMES[g.fate], sizeof g.what - strlen(g.what) - 1);
-}
-
-static void go_as_told(struct run *run) {
-    struct shmt_error e = {0};
-    const int rc = go(run, work, &e);
-    /* who dies while the others leave has failed, as among processes */
-    if (rc != 0 && !(g.told && (rc == SHMTRAIN_E_STOPPED || rc == SHMTRAIN_E_DIED))) give_up(e.text);
-    if (g.told) return;
-    check_examples(run);
-    check_updates(run);
-    check_bits(run);
-}
-
-static void run_seed(const struct kase *k, uint64_t seed) {
-    char mode[64];
+static void run_seed(const struct seeds_case *c) {
+    const struct kase *k = &c->kase;
     struct run run;
+    struct shmt_error e = {0};
     memset(&g, 0, sizeof g);
-    g.seed = seed;
-    g.strategy = (enum strategy)(seed % STRATEGIES);
+    hostile_begin(c->seed, SEEDS_MOST_SEATS);
     g.began_ns = shmt_now_ns();
-    g.run = &run;
-    shmt_mode_name(&k->policy, NULL, mode, sizeof mode);
-    snprintf(g.what, sizeof g.what, "%.60s, %u workers", mode, k->n_seats);
-    struct shmt_spec spec = spec_of(k, EXAMPLES, 2, 1);
+    seeds_begin(c);
+    struct shmt_spec spec = spec_of(k, c->knob[SEEDS_EXAMPLES], 2, 1);
+    spec.epochs = (uint32_t)c->knob[SEEDS_EPOCHS];
     spec.rate.base = 1;
-    spec.item = 1 + (uint32_t)(seed / 7 % 16);
+    spec.cpu = SHMT_CPU_PORTABLE; /* whose kernels have the points */
+    spec.item = (uint32_t)c->knob[SEEDS_ITEM];
     if (shmt_policy_has_rounds(&k->policy)) spec.batch = spec.item * k->n_seats;
-    struct shmt_virtual virtual = {.seed = seed, .stack_bytes = SHMT_FIBER_STACK, .sim = {.look_ns = 10}};
-    choose_fate(k, &spec, &virtual.sim);
+    seeds_watch_tables(&spec);
+    const struct shmt_virtual virtual = {.seed = c->seed, .stack_bytes = SHMT_FIBER_STACK, .sim = {.look_ns = 10}};
     begin(&run, k, spec);
     run.virtual = &virtual;
-    go_as_told(&run);
-    g_deaths += g.deaths;
+    run.epoch_end = seeds_watch_epoch_end;
+    seeds_watch_begin(&run);
+    if (go(&run, work, &e) != 0) seeds_fail(e.text);
+    check(&run);
     end(&run);
 }
 
@@ -327,18 +114,33 @@ static uint64_t number_of(const char *variable, uint64_t standard) {
     return text ? strtoull(text, NULL, 10) : standard;
 }
 
-static void try_seeds(const struct kase *k) {
-    const uint64_t n = number_of("TEST_SEEDS", SANITIZED ? 12 : 240), only = number_of("TEST_SEED", UINT64_MAX);
-    if (k->kind != &SHMT_TEAM_FIBERS || k->n_seats < 2) return;
-    for (uint64_t i = 0; i < (only == UINT64_MAX ? n : 1); i++, g_runs++) run_seed(k, only == UINT64_MAX ? i + 1 : only);
+static void try_seed(const struct kase *k, uint64_t seed) {
+    struct seeds_case c = {.kase = *k, .seed = seed};
+    c.knob[SEEDS_WORKERS] = k->n_seats;
+    c.knob[SEEDS_EPOCHS] = shmt_min_u64(seeds_asked(SEEDS_EPOCHS, UINT64_MAX), SEEDS_MOST_EPOCHS);
+    c.knob[SEEDS_EXAMPLES] = shmt_min_u64(seeds_asked(SEEDS_EXAMPLES, UINT64_MAX), SEEDS_MOST_EXAMPLES);
+    c.knob[SEEDS_ITEM] = seeds_asked(SEEDS_ITEM, 1 + seed / 7 % 16);
+    c.knob[SEEDS_UNTIL] = seeds_asked(SEEDS_UNTIL, UINT64_MAX);
+    c.knob[SEEDS_DELAYS] = seeds_asked(SEEDS_DELAYS, UINT64_MAX);
+    run_seed(&c);
 }
+
+/* Where a number of workers is asked for, it takes the place of the largest. */
+static void try_seeds(const struct kase *listed) {
+    const uint64_t n = number_of("TEST_SEEDS", SANITIZED ? 12 : 240), only = number_of("TEST_SEED", UINT64_MAX);
+    const uint64_t asked = seeds_asked(SEEDS_WORKERS, 0);
+    struct kase k = *listed;
+    if (asked > 0) k.n_seats = (uint32_t)asked;
+    if (k.kind != &SHMT_TEAM_FIBERS || k.n_seats < 2 || !seeds_asks_for(&k.policy)) return;
+    if (asked > 0 && (listed->n_seats != SEEDS_MOST_SEATS || asked > SEEDS_MOST_SEATS || !seeds_may_have(&k, asked))) return;
+    for (uint64_t i = 0; i < (only == UINT64_MAX ? n : 1); i++) try_seed(&k, only == UINT64_MAX ? i + 1 : only);
+}
+
+static void try_all(void) { each_case(try_seeds); }
 
 static void whatever_the_schedule_the_protocols_keep_their_promises(void **state) {
     (void)state;
-    each_case(try_seeds);
-    print_message("%llu runs, %llu deaths, %llu snapshots\n", (unsigned long long)g_runs, (unsigned long long)g_deaths,
-                  (unsigned long long)g_snapshots);
-    assert_true(g_runs > 0);
+    assert_int_equal(seeds_search(try_all, run_seed), 0);
 }
 
 int main(void) {

@@ -253,6 +253,7 @@ static bool spin_until(const struct shmt_gates *gates, int (*ready)(void *arg, u
 static void sleep_until(const struct shmt_gates *gates, int (*ready)(void *arg, uint32_t *for_whom_out), void *arg,
                         uint32_t *for_whom) {
     struct shmt_gate *mine = gate_of(gates, gates->self);
+    SHMT_POINT("sleep-until:before");
     store_seq_cst(&mine->asleep, FOR_AN_ANSWER); /* (a) */
     SHMT_POINT("sleep-until:announced");
     fence_seq_cst(); /* pairs with the ones in shmt_gates_notify, _wake, and here */
