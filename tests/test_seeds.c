@@ -17,6 +17,7 @@
 #include "sanitized.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,12 @@ static _Noreturn void give_up(const char *why) {
     fprintf(stderr, "FAILED: %s, at most %u deaths: %s; again: TEST_SEED=%llu\n", g.what, g.deaths, why,
             (unsigned long long)g.seed);
     _exit(1);
+}
+
+/* A fiber that asks nothing, or spins past no point, lets no virtual time pass. */
+static void hangs(int signal) {
+    (void)signal;
+    give_up("it hangs");
 }
 
 static uint64_t draw(uint64_t below) { return shmt_below(shmt_hash64(g.seed, 0x706f696e, g.drawn++, 0), below); }
@@ -342,6 +349,7 @@ static void whatever_the_schedule_the_protocols_keep_their_promises(void **state
 }
 
 int main(void) {
+    (void)signal(SIGALRM, hangs); /* after two minutes: see go() */
     const struct CMUnitTest tests[] = {cmocka_unit_test(whatever_the_schedule_the_protocols_keep_their_promises)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
