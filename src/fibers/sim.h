@@ -4,9 +4,10 @@
  *
  * compute is a full work item's, pull and push a call's, look that of a look at the clock, an offer of the processor and a
  * wake-up. A cost is a time ("10ms"), or a distribution: lognormal:MEDIAN:SIGMA, exponential:MEAN, uniform:LEAST:MOST.
- * straggler=W:Fx makes all that worker W computes take F times as long. pause=W@T:D stops worker
- * W for D when training has gone on for T, death=W@T kills it then; if it has ended by then, nothing is done. What is not named is as in the text above, but compute:
- * each example takes a microsecond, of which items have a lognormal share with a sigma of 0.3. */
+ * straggler=W:Fx makes all that worker W computes take F times as long. pause=W@T:D stops worker W for D when training has gone
+ * on for T, and death=W@T kills it then; nothing is done if it has ended by then. What is not named is as in the text above, but
+ * nobody pauses or dies, and in place of compute each example takes a microsecond, of which items have a lognormal share with a
+ * sigma of 0.3. */
 #pragma once
 
 #include <stdint.h>
