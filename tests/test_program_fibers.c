@@ -5,6 +5,8 @@
 
 #define DATA "builtin:sparse:examples=6000,features=300,nonzeros=9"
 
+#define MISHAPS "death=2@150us,pause=3@100us:500us,death=5@220us"
+
 struct run {
     char parameters[24];
     double seconds, delay, waiting;
@@ -132,6 +134,43 @@ static void the_smallest_stack_is_enough(void **state) {
                               0);
 }
 
+/* What follows from a death is what --on-death says, as among processes, and the same each time. */
+static void the_dead_are_restarted_or_left_out_or_end_the_run(void **state) {
+    static const char *const MODES[] = {"ssp:4", "async", "backup:6", "local:8"};
+    (void)state;
+    for (size_t i = 0; i < sizeof MODES / sizeof *MODES; i++) {
+        const bool can = strcmp(MODES[i], "local:8") != 0 && strcmp(MODES[i], "async") != 0; /* one copy, or a quorum */
+        const char *how = can ? "continue" : "respawn";
+        const struct run one =
+            RUN_OF("fibers:5", "-w", "8", "--item", "16", "--mode", MODES[i], "--on-death", how, "--sim", MISHAPS);
+        const struct run again =
+            RUN_OF("fibers:5", "-w", "8", "--item", "16", "--mode", MODES[i], "--on-death", how, "--sim", MISHAPS);
+        if (!are_alike(&one, &again)) fail_msg("%s: %s and %s", MODES[i], one.parameters, again.parameters);
+    }
+    struct program *p = RUN("--spawn", "fibers", "-w", "8", "--item", "16", "-e", "3", "--sim", MISHAPS, DATA);
+    program_assert_status(p, 0);
+    assert_non_null(strstr(p->text[ERR], "worker 2 was killed: it is restarted (1 of 3)\n"));
+    p = RUN("--spawn", "fibers", "-w", "8", "--item", "16", "-e", "3", "--mode", "ssp:4", "--on-death", "continue", "--sim",
+            MISHAPS, DATA);
+    program_assert_status(p, 0);
+    assert_non_null(strstr(p->text[ERR], "worker 2 was killed: the others continue without it\n"));
+    p = RUN("--spawn", "fibers", "-w", "8", "--item", "16", "-e", "3", "--on-death", "abort", "--sim", MISHAPS, DATA);
+    program_assert_status(p, 1);
+    assert_non_null(strstr(p->text[ERR], "worker 2 was killed while training "));
+    p = RUN("--spawn", "fibers", "-w", "8", "--item", "16", "-e", "3", "--max-respawns", "1", "--sim",
+            "death=2@100us,death=2@200us", DATA);
+    program_assert_status(p, 1);
+    assert_non_null(strstr(p->text[ERR], "; it had been restarted 1 time before"));
+}
+
+static void sync_has_the_same_bits_whoever_dies(void **state) {
+    (void)state;
+    const struct run none = RUN_OF("fibers", "-w", "8", "--mode", "sync"),
+                     some = RUN_OF("fibers", "-w", "8", "--mode", "sync", "--sim", MISHAPS ",death=0@300us,death=0@500us");
+    assert_string_equal(none.parameters, some.parameters);
+    assert_true(some.seconds > none.seconds);
+}
+
 static void opening_lines_say_that_times_are_virtual(void **state) {
     (void)state;
     struct program *p = RUN("--spawn", "fibers", "-w", "8", "-e", "1", DATA);
@@ -163,6 +202,10 @@ static void what_fibers_cannot_do_is_refused_in_one_line(void **state) {
                            "--sim \"line=80\": expected a time of at most 1ms with its unit, as 80ns");
     program_assert_refused(RUN("--spawn", "fibers", "-w", "2", "--sim", "line=80ns,nodes=3", DATA), 2,
                            "--sim nodes=3: each node needs a worker, and there are 2");
+    program_assert_refused(RUN("--spawn", "fibers", "-w", "2", "--sim", "death=2@1s", DATA), 2,
+                           "--sim death=2: workers are 0 to 1");
+    program_assert_refused(RUN("--spawn", "fibers", "-w", "2", "--sim", "pause=1@1s", DATA), 2,
+                           "--sim \"pause=1@1s\": expected a worker, when and for how long it stops, as pause=7@2s:1s");
 }
 
 int main(void) {
@@ -175,6 +218,8 @@ int main(void) {
         PROGRAM_TEST(hogwild_loses_updates_where_workers_meet),
         PROGRAM_TEST(a_thousand_workers_train),
         PROGRAM_TEST(the_smallest_stack_is_enough),
+        PROGRAM_TEST(the_dead_are_restarted_or_left_out_or_end_the_run),
+        PROGRAM_TEST(sync_has_the_same_bits_whoever_dies),
         PROGRAM_TEST(opening_lines_say_that_times_are_virtual),
         PROGRAM_TEST(what_fibers_cannot_do_is_refused_in_one_line),
     };

@@ -31,14 +31,20 @@ static inline uint64_t shmt_meter_read(const _Atomic uint64_t *word, uint64_t no
     return shmt_meter_grows(x + now_ns) ? 0 : x + now_ns;
 }
 
+/* Nobody is at the seat any more, whose owner died about `now_ns`: what grows comes to rest. 0: when is not known, and what grows
+ * becomes 0. By the seat's owner, or for one who is dead. */
+static inline void shmt_meter_rest(struct shmt_counters *c, uint64_t now_ns) {
+    _Atomic uint64_t *const words[] = {&c->wait_clock_ns, &c->wait_epoch_ns, &c->busy_ns,
+                                       &c->evaluate_ns,   &c->merge_ns,      &c->pause_ns};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const uint64_t x = load_relaxed(words[i]); /* relaxed, here and below: one writer, as above */
+        if (shmt_meter_grows(x)) store_relaxed(words[i], now_ns > 0 ? x + now_ns : 0);
+    }
+}
+
 /* The owner has just entered. A worker that died at this seat has left a counter growing. An earlier life of mine ended about
  * now, so the counter is right until now. When a guest died is not known: its counter is set to 0. */
 static inline void shmt_meter_begin(struct shmt_seat *seat) {
-    struct shmt_counters *c = seat->counters;
-    _Atomic uint64_t *const words[] = {&c->wait_clock_ns, &c->wait_epoch_ns, &c->busy_ns,
-                                       &c->evaluate_ns,   &c->merge_ns,      &c->pause_ns};
     seat->meter = NULL;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (shmt_meter_grows(load_relaxed(words[i]))) /* relaxed, here and below: mine now */
-            store_relaxed(words[i], seat->life > 0 ? load_relaxed(words[i]) + shmt_now_ns() : 0);
+    shmt_meter_rest(seat->counters, seat->life > 0 ? shmt_now_ns() : 0);
 }

@@ -10,6 +10,7 @@
 #include "backends/shm/replicas/replicas_priv.h"
 #include "backends/shm/rounds/rounds_priv.h"
 #include "base/checked.h"
+#include "ps/meter.h"
 #include "ps/replicas.h"
 #include "update/lock.h"
 
@@ -109,6 +110,7 @@ void shmt_shm_reclaim(struct shmt_store *store, uint32_t rank, int comes_back) {
     leave_locks(store, rank);
     if (store->spec.coll.half_bytes) shmt_coll_leave(store->coll_words, store->spec.n_seats, rank, comes_back);
     if (comes_back) return;
+    shmt_meter_rest(&store->slot[rank].counters, shmt_now_ns()); /* else its time went on until the report */
     /* release: what it has pushed is as complete as it will ever be; pairs with the acquire of the gates' member words */
     store_release(&front->working, 0);
     store_release(&front->alive, 0);
