@@ -190,7 +190,7 @@ static const struct shmt_option_row ROWS[] = {
      CHOICE, AT(backend), 0, 0, "shm|plain|copy"},
     {{"spawn", 0, "HOW", "processes", ENV("SPAWN"), WHERE, "workers: processes, threads, or fibers[:SEED] (help fibers)"},
      TEXT, AT(spawn), 0, 0, NULL},
-    {{"sim", 0, "COSTS", "", ENV("SIM"), SEE, "fibers: costs, as compute=10ms,straggler=3:5x,death=2@5s"},
+    {{"sim", 0, "COSTS", "", ENV("SIM"), SEE, "fibers: what work takes, as compute=10ms,death=2@5s"},
      TEXT, AT(sim), 0, 0, NULL},
     {{"fiber-stack", 0, "N", "256", ENV("FIBER_STACK"), SEE, "fibers: KiB of each one's stack"},
      COUNT, AT(fiber_stack), 64, 1 << 20, NULL},

@@ -1,6 +1,7 @@
 /* Norms that an update needs before any of it is applied. clip-norm: of the gradient over all tables that are trained; an update whose
  * mean gradient has a larger one is scaled down to it, as torch.nn.utils.clip_grad_norm_ does (L1, L2 and weight decay are steps of
- * their own and no part of it). In live modes, where no gradient of all tables ever is, each push is clipped by itself. lamb: of the weights and of the step of each table (You et al. 2020; update/rule.h).
+ * their own and no part of it). In live modes, where no gradient of all tables ever is, each push is clipped by itself. lamb: of the
+ * weights and of the step of each table (You et al. 2020; update/rule.h).
  *
  * Squares are added up in double, line by line of the flat array, and the lines' sums in order: so the bits depend neither on who
  * adds which lines, nor on the zeros that stand between tables. Called by backends in `aggregate`, before anything is applied. */
