@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "backends/plain.h"
+#include "base/own.h"
 #include "consistency/chunks.h"
 #include "ps/session.h"
 #include "train/opened.h"
-#include "base/own.h"
 
 struct training {
     const struct shmtrain_model *model;

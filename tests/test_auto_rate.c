@@ -154,6 +154,7 @@ static void long_gradients_of_networks_are_clipped_and_late_ones_begin_small(voi
                                   .rule = &rule,
                                   .mean_weight = 3,
                                   .live = true,
+                                  .n_trained = 20000,
                                   .item = 10,
                                   .sharers = 1};
     (void)state;

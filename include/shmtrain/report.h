@@ -121,7 +121,7 @@ struct shmtrain_report {
     uint32_t waits_mostly_for; /* the worker that most of wait_fraction is about; UINT32_MAX: no single worker, hardly any
                                   waiting, or not measured (option measure) */
     double lost_updates; /* racy: the share of updates of single parameters that others overwrote; NaN: not counted (options
-                                   count-lost, race-window; fibers whose memory takes time) */
+                                   count-lost, race-window; fibers whose memory, or race, takes time) */
     uint32_t with_accuracy, with_auc; /* 1: the model classifies; two classes */
     uint32_t guests;                  /* places for workers that join by name */
     uint32_t cores;                   /* that the run may use; 0: another program knows */

@@ -1,7 +1,9 @@
-/* What a life owns: see own.h. In front of each block stands its entry, in the line before it at the latest. */
+/* What a life owns: see own.h. A line with its entry stands in front of all memory. */
 #include "base/own.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/checked.h"
 #include "base/line.h"
@@ -12,6 +14,8 @@ struct shmt_own_entry {
     struct shmt_own *own; /* NULL: nobody's; else its neighbours there: */
     struct shmt_own_entry *older, *newer;
 };
+
+_Static_assert(sizeof(struct shmt_own_entry) <= SHMT_LINE, "an entry fits into its line");
 
 static _Thread_local struct shmt_own *owner;
 
@@ -37,27 +41,25 @@ static void leave(struct shmt_own_entry *entry) {
         entry->own->newest = entry->older;
 }
 
-/* The C library has zeros for nothing where it takes fresh pages, so they are left to it. */
-static void *make(size_t n, size_t each, void *(*allocate)(size_t), void (*close)(void *memory)) {
-    const size_t more = sizeof(struct shmt_own_entry) + SHMT_LINE - 1;
+/* The end is that of the block, so that a sanitizer sees who writes beyond it. Zeros are written here: by whoever will use them, near whom
+ * their pages lie then. */
+static void *make(size_t n, size_t each, bool zeros, void (*close)(void *memory)) {
+    void *block;
     uint64_t bytes;
-    if (!shmt_mul_u64(n, each, &bytes) || bytes > PTRDIFF_MAX - more) return NULL;
-    void *block = allocate((size_t)bytes + more);
-    if (!block) return NULL;
-    const uintptr_t at = ((uintptr_t)block + more) / SHMT_LINE * SHMT_LINE;
-    void *memory = (char *)block + (at - (uintptr_t)block);
+    if (!shmt_mul_u64(n, each, &bytes) || bytes > PTRDIFF_MAX - SHMT_LINE) return NULL;
+    if (posix_memalign(&block, SHMT_LINE, SHMT_LINE + (size_t)bytes) != 0) return NULL;
+    void *memory = (char *)block + SHMT_LINE;
     *entry_of(memory) = (struct shmt_own_entry){.block = block, .close = close};
     enter(entry_of(memory));
+    if (zeros) memset(memory, 0, (size_t)bytes);
     return memory;
 }
 
-static void *zeros(size_t bytes) { return calloc(1, bytes); }
+void *shmt_own_calloc(size_t n, size_t each) { return make(n, each, true, NULL); }
 
-void *shmt_own_calloc(size_t n, size_t each) { return make(n, each, zeros, NULL); }
+void *shmt_own_malloc(size_t n, size_t each) { return make(n, each, false, NULL); }
 
-void *shmt_own_malloc(size_t n, size_t each) { return make(n, each, malloc, NULL); }
-
-void *shmt_own_closed_by(size_t bytes, void (*close)(void *memory)) { return make(1, bytes, zeros, close); }
+void *shmt_own_closed_by(size_t bytes, void (*close)(void *memory)) { return make(1, bytes, true, close); }
 
 void shmt_own_free(void *memory) {
     if (!memory) return;

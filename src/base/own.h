@@ -3,7 +3,7 @@
  * questions to the host (sync/host.h) here, and frees it as ever. Whoever runs several lives on one thread names the list of the one
  * that goes on, and drops the list of one that has ended.
  *
- * Where no list is named (processes, threads, the application) this is the C library's allocation, of whole lines. */
+ * Where no list is named (processes, threads, the application) this is the C library's allocation. */
 #pragma once
 
 #include <stddef.h>

@@ -331,10 +331,10 @@ void shmt_fiber_die(void) {
 }
 
 static void pause_fiber(struct shmt_fibers *f, struct fiber *fiber, uint64_t pause_ns) {
-    const uint64_t until_ns = f->now_ns + pause_ns;
-    if (fiber->state == ENDED) return;
-    if (until_ns > fiber->paused_ns) fiber->paused_ns = until_ns;
-    schedule(f, fiber, fiber->computes ? fiber->at_ns + pause_ns : fiber->at_ns);
+    const uint64_t until_ns = f->now_ns + pause_ns, from_ns = fiber->paused_ns > f->now_ns ? fiber->paused_ns : f->now_ns;
+    if (fiber->state == ENDED || until_ns <= from_ns) return;
+    fiber->paused_ns = until_ns;
+    schedule(f, fiber, fiber->computes ? fiber->at_ns + (until_ns - from_ns) : fiber->at_ns);
 }
 
 static void set_mishap(struct shmt_fibers *f) {

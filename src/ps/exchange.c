@@ -64,8 +64,6 @@ static int bind_to_push(struct shmtrain_session *s, const char *call, int t, str
 
 /* By the rule, as the sparse calls do it. */
 static int bind_trained(struct shmtrain_session *s, const char *call, int t) {
-    if (is_live(s) && s->spec->rule.clip_norm > 0)
-        return refuse(s, call, "clip-norm limits gradients of whole tables, and here each example has its own: use clip-value");
     if (s->spec->tuning[t].role == SHMTRAIN_TRAINED) return 0;
     return shmt_fail(&s->error, SHMTRAIN_E_USAGE, "%s: table \"%s\" is a statistic, which only takes dense pushes", call,
                      s->spec->table[t].name);

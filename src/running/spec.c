@@ -21,6 +21,7 @@
 #include "keeping/parameters.h"
 #include "naming/manifest.h"
 #include "ps/replicas.h"
+#include "train/auto_rate.h"
 #include "update/merge.h"
 #include "workers/deaths.h"
 
@@ -350,6 +351,10 @@ static int rule_of_config(struct shmt_run *run, const struct shmtrain_model *mod
                                     .weight_decay = decays ? weight_decay_of(c, model, spec) : 0,
                                     .clip = limit_of(c->clip_value),
                                     .clip_norm = limit_of(c->clip_norm)};
+    /* What it takes in memory is known by that; how long gradients are, when weights of examples are there. */
+    if (isnan(c->clip_norm) && model)
+        spec->rule.clip_norm = shmt_auto_clip_norm(&(struct shmt_rate_wish){
+            .model = model, .rule = &spec->rule, .mean_weight = 1, .live = shmt_policy_is_live(&spec->policy)});
     if (shmt_penalty_is_chosen(run, model, spec->n_examples)) spec->rule.l2 = SHMT_PENALTY_TO_COME;
     spec->rate = rate_of_config(run, model, spec);
     if (kind == SHMT_RULE_FTRL && (spec->rate.kind != SHMT_RATE_CONSTANT || c->warmup > 0))

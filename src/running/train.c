@@ -164,6 +164,7 @@ static int settle_rate(struct shmt_training *s) {
                                         .label_spread = s->model->task == SHMTRAIN_REGRESSION ? spread_of_labels(s) : 0,
                                         .ends_at_0 = shmt_rate_goes_by_the_run(&spec->rate),
                                         .live = shmt_policy_is_live(&spec->policy),
+                                        .n_trained = spec->n_examples,
                                         .item = spec->item,
                                         .sharers = spec->n_workers / (uint32_t)shmt_max_u64(1, shmt_replicas_count(spec))};
     if (s->run->fits || s->run->from) return 0; /* Newton's steps have no rate, or it is that of the run before */

@@ -36,6 +36,8 @@ static bool died(void *arg, uint32_t rank) {
     struct shmt_team *team = arg;
     struct shmt_team_end *end = &team->ledger->end[rank];
     end->wait_status = SIGKILL;
+    end->killed = team->spec.abort && load_relaxed(team->spec.abort) == SHMT_TEAM_KILLED; /* as all are; relaxed: one thread */
+    if (end->killed) return false;
     const enum shmt_team_outcome outcome = shmt_team_outlive(team, rank, begin_again, NULL);
     if (outcome == SHMT_TEAM_FAILS && load_relaxed(&team->ledger->first) == 0) shmt_team_fail(team, rank);
     return outcome == SHMT_TEAM_RESPAWNS;

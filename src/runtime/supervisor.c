@@ -234,9 +234,8 @@ _Noreturn void shmt_team_supervise(struct shmt_team *team, const struct shmt_tea
     while (s.n_running > 0) {
         wait_for_news(&s);
         const bool gone = caller_is_gone(&s), asked = read_requests(&s);
-        if (gone)
-            shmt_team_set_abort(team,
-                                SHMT_TEAM_KILLED); /* others than our workers may look at the word: those that join by name */
+        /* others than our workers may look at the word: those that join by name */
+        if (gone) shmt_team_set_abort(team, SHMT_TEAM_KILLED);
         if ((gone || asked) && !s.killing) kill_all(&s);
         collect(&s);
         if (s.kill_at_ns && !s.killing && shmt_now_ns() >= s.kill_at_ns) kill_all(&s);

@@ -121,7 +121,8 @@ bool shmt_team_has_failed(const struct shmt_team *team) {
 }
 
 bool shmt_team_goes_on_without(const struct shmt_team *team, uint32_t rank) {
-    return load_relaxed(&team->ledger->end[rank].left_out) != 0; /* relaxed: for displays */
+    /* relaxed: nothing is read on its strength */
+    return rank < team->spec.n && load_relaxed(&team->ledger->end[rank].left_out) != 0;
 }
 
 uint32_t shmt_team_life(const struct shmt_team *team, uint32_t rank) {

@@ -16,12 +16,12 @@ struct shmt_team_end {
     _Atomic uint32_t life;                  /* supervisor, before the fork: how often it was started before */
     int32_t last_pid;                       /* supervisor: stays, for the sentence */
     int32_t wait_status;                    /* supervisor: of waitpid */
-    uint8_t killed;                         /* supervisor: it died of the SIGKILL that was meant for it */
-    uint8_t short_of_memory;                /* supervisor: the kernel ended processes for lack of memory meanwhile */
-    int32_t status;                         /* worker: what its body returned, valid when `returned` is set */
-    _Atomic uint32_t returned;              /* worker: the body returned. Released, pairs with the acquire of whoever asks */
-    _Atomic uint32_t left_out;              /* supervisor: it has died, and the others go on without it */
-    struct shmt_error error;                /* worker: its sentence, valid when `returned` is set */
+    uint8_t killed;            /* it died of the SIGKILL that was meant for it, or while all were to end (fibers) */
+    uint8_t short_of_memory;   /* supervisor: the kernel ended processes for lack of memory meanwhile */
+    int32_t status;            /* worker: what its body returned, valid when `returned` is set */
+    _Atomic uint32_t returned; /* worker: the body returned. Released, pairs with the acquire of whoever asks */
+    _Atomic uint32_t left_out; /* supervisor: it has died, and the others go on without it */
+    struct shmt_error error;   /* worker: its sentence, valid when `returned` is set */
 };
 
 #define SHMT_TEAM_DEATHS 64 /* records of deaths that are kept */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/own.h"
 #include "files/csv_plan.h"
 #include "loading/arrays.h"
 #include "loading/cache.h"
@@ -16,7 +17,6 @@
 #include "math/tree.h"
 #include "segment/budget.h"
 #include "workers/drive.h"
-#include "base/own.h"
 
 /* ---- what to score with, and what ---- */
 

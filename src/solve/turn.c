@@ -1,5 +1,6 @@
 /* Rows into columns: see turn.h. A counting sort in slabs of rows (as parallel radix sorts are). */
 #include "solve/turn.h"
+
 #include "base/own.h"
 
 #include <string.h>

@@ -119,7 +119,7 @@ static bool goes_by_size(const struct shmt_rate_wish *w) {
 
 double shmt_auto_warmup(const struct shmt_rate_wish *w, const struct shmt_rate *rate) {
     if (!goes_by_size(w) || late_of(w) == 0 || rate->kind == SHMT_RATE_ONE_CYCLE) return 0;
-    return fmin(0.5, 500.0 * w->item / (double)shmt_max_u64(1, w->data->n_examples));
+    return fmin(0.5, 500.0 * w->item / (double)shmt_max_u64(1, w->n_trained));
 }
 
 float shmt_auto_clip_norm(const struct shmt_rate_wish *w) {

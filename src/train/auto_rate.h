@@ -58,6 +58,7 @@ struct shmt_rate_wish {
     double label_spread; /* their standard deviation, of a regression; 0: not known */
     bool ends_at_0;      /* the rate's schedule does: it may begin higher */
     bool live;           /* each work item is an update, or many; else there is one per batch */
+    uint64_t n_trained;  /* examples of an epoch */
     uint32_t item;       /* live: examples of an update */
     uint32_t sharers;    /* workers who update one copy of the parameters; 1: one, or in turns */
 };

@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-#include "train/ahead.h"
 #include "base/own.h"
+#include "train/ahead.h"
 #include "base/point.h"
 #include "sync/host.h"
 

@@ -32,7 +32,7 @@ int shmt_deaths_settle(struct shmt_run *run, const struct shmt_crew *crew, const
     const struct shmt_config *c = run->config;
     const enum shmt_on_death wish = wish_of(c);
     *out = (struct shmt_deaths){.on_death = SHMT_DEATH_ABORTS};
-    if (!crew->kind->survives_deaths) {
+    if (!crew->kind->survives_deaths || !run->backend->store->reclaim) {
         if (wish != SHMT_DEATH_ABORTS && shmt_config_is_given(c, "on-death"))
             shmt_log(&run->call->log, "workers are %s here, so a crash ends the whole program: --on-death %s has no effect",
                      crew->kind->name, wish == SHMT_DEATH_CONTINUES ? "continue" : "respawn");

@@ -301,9 +301,9 @@ static enum observed observe_process(struct shmt_run *run, const struct shmt_tea
     struct shmt_stall_worker *w = &s->worker[worker], now = {0};
     const bool guest = is_guest(run, worker), guest_there = guest && look_for_guests_worker(run, worker, &now.life);
     now.pid = guest ? shmt_life_pid(&now.life) : shmt_team_pid(team, worker);
-    const bool fiber_or_thread = s->kind->shares_process && !shmt_team_goes_on_without(team, worker);
+    const bool fiber_or_thread = !guest && s->kind->shares_process && !shmt_team_goes_on_without(team, worker);
     now.there = guest ? guest_there : fiber_or_thread || now.pid > 0;
-    if (!guest && fiber_or_thread) now.life.process = shmt_team_life(team, worker); /* all in one process */
+    if (fiber_or_thread) now.life.process = shmt_team_life(team, worker); /* all in one process */
     if (now.there && w->there && now.pid == w->pid && is_same(&now.life, &w->life)) return SAME;
     *w = now; /* what was told is about one that is gone */
     count_from(s, worker, now_ns);
