@@ -132,8 +132,8 @@ struct shmtrain_traits {
     uint32_t chunks;
 
     /* The largest norm of a table's mean gradient that suits it with sgd, momentum and nesterov, for users who say nothing of clip-norm:
-     * live modes clip every shmtrain_push at it (each row of a shmtrain_push_rows; sparse pushes are not clipped), aggregate the gradient of all
-     * tables at twice that; times the mean weight of examples. 0: none. */
+     * live modes clip every shmtrain_push at it (each row of a shmtrain_push_rows; sparse pushes are not clipped), aggregate the gradient
+     * of all tables at twice that; times the mean weight of examples. 0: none. */
     float clip_norm;
     uint64_t reserved[4]; /* 0 */
 };

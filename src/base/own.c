@@ -68,9 +68,11 @@ void shmt_own_free(void *memory) {
 }
 
 void shmt_own_drop(struct shmt_own *own) {
-    while (own->newest) {
-        void *memory = own->newest + 1;
-        if (own->newest->close) own->newest->close(memory);
-        shmt_own_free(memory);
+    for (struct shmt_own_entry *last; (last = own->newest);) {
+        void *block = last->block;
+        if (last->close) last->close(last + 1);
+        own->newest = last->older;
+        if (last->older) last->older->newer = NULL;
+        free(block);
     }
 }
