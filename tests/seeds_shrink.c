@@ -41,7 +41,7 @@ uint64_t seeds_asked(enum seeds_knob knob, uint64_t standard) {
 /* As the mode is called; what is `async` with copies, too, has a name of its own. */
 static void name_of(const struct shmt_policy *policy, char out[80]) {
     shmt_mode_name(policy, NULL, out, 64);
-    if (shmt_policy_is_damped(policy)) strcat(out, ", damped");
+    if (shmt_policy_is_damped(policy)) strncat(out, ", damped", 80 - strlen(out) - 1);
 }
 
 bool seeds_asks_for(const struct shmt_policy *policy) {

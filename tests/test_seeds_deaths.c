@@ -48,7 +48,7 @@ static struct {
     uint32_t deaths, deaths_left; /* at most so many so far; at points */
     uint64_t rarity;              /* of deaths */
     bool told;                    /* to end early */
-    char what[128];
+    char what[128], hangs[192];
     uint32_t seen[EPOCHS][EXAMPLES];
     bool clocked[EPOCHS][EXAMPLES]; /* the item that begins there was, or nearly */
     uint64_t items, clock[SEATS];   /* of the epoch */
@@ -67,7 +67,8 @@ static _Noreturn void give_up(const char *why) {
 /* A fiber that asks nothing, or spins past no point, lets no virtual time pass. */
 static void hangs(int signal) {
     (void)signal;
-    give_up("it hangs");
+    if (write(STDERR_FILENO, g.hangs, strlen(g.hangs)) < 0) _exit(2);
+    _exit(1);
 }
 
 /* Deaths, and whatever else is decided at points. */
@@ -205,6 +206,7 @@ static void check_updates(struct run *run) {
     const struct shmt_policy *policy = &run->spec.policy;
     const double applied = (double)first_float(run), deaths = g.deaths;
     double least = (double)updates_made(run), most = least;
+    const uint64_t batches = EPOCHS * EXAMPLES / BATCH;
     char why[96];
     if (shmt_policy_is_live(policy)) {
         if (deaths == 0 && least != (double)g.items) give_up("items and updates differ");
@@ -213,7 +215,7 @@ static void check_updates(struct run *run) {
         if (policy->replicas == SHMT_REPLICAS_NODE && deaths > 0) most = INFINITY; /* see docs/reliability.md: a merge lock */
     } else if (shmt_policy_has_rounds(policy)) {
         least = most = (double)shmt_shm_updates(run->store);
-    } else if (least != EPOCHS * EXAMPLES / BATCH) {
+    } else if (least != (double)batches) {
         give_up("batches and updates differ");
     }
     snprintf(why, sizeof why, "%.9g to %.9g updates, of which %.9g are in the parameters", least, most, applied);
@@ -221,12 +223,14 @@ static void check_updates(struct run *run) {
 }
 
 static void check_bits(struct run *run) {
-    static float first[2];
+    static uint32_t first[2];
+    uint32_t bits[2];
     float now[2];
     if (!shmt_policy_is_batched(&run->spec.policy)) return;
     for (uint64_t i = 0; i < 2; i++) assert_int_equal(run->k->backend->store->read(run->store, 0, i, 1, &now[i]), 0);
-    if (first[0] == 0) memcpy(first, now, sizeof first);
-    if (memcmp(first, now, sizeof first) != 0) give_up("parameters of sync differ from those of the first run");
+    memcpy(bits, now, sizeof bits);
+    if (first[0] == 0) memcpy(first, bits, sizeof first);
+    if (memcmp(first, bits, sizeof first) != 0) give_up("parameters of sync differ from those of the first run");
 }
 
 /* ---- a run ---- */
@@ -259,6 +263,7 @@ static void choose_fate(const struct kase *k, struct shmt_spec *spec, struct shm
     g.deaths = sim->n_deaths;
     strncat(g.what, ", ", sizeof g.what - strlen(g.what) - 1);
     strncat(g.what, NAMES[g.fate], sizeof g.what - strlen(g.what) - 1);
+    snprintf(g.hangs, sizeof g.hangs, "FAILED: %s: it hangs; again: TEST_SEED=%llu\n", g.what, (unsigned long long)g.seed);
 }
 
 static void go_as_told(struct run *run) {
