@@ -259,7 +259,7 @@ static void costs_are_times_or_distributions(void **state) {
     for (int most = 16; most <= 17; most++) {
         struct shmt_error e = {0};
         char many[512] = "death=1@1s";
-        for (int i = 1; i < most; i++) strcat(many, ",death=1@1s");
+        for (int i = 1; i < most; i++) strncat(many, ",death=1@1s", sizeof many - strlen(many) - 1);
         assert_int_equal(shmt_sim_parse("--sim", many, &sim, &e), most == 16 ? 0 : SHMTRAIN_E_USAGE);
     }
     for (size_t i = 0; i < sizeof ILL / sizeof *ILL; i++) {
