@@ -9,8 +9,9 @@ usage: bench/peer_networks.py [OPTION...] [PATH/TO/shmtrain]        (apt-get ins
   --seconds X       of each run, about; 4
 
 Both train the same network on as many images of 28 x 28 pixels, 51,200 for mlp and 6,400 for cnn (random bytes: speed does not follow
-what they show), by momentum 0.9, with batches of 128, and see them as they are (--augment none --normalise none). A figure is images in a
-second of steps, without loading and without the first epoch, or the first steps.
+what they show), by momentum 0.9, with batches of 128, and see them as they are (--augment none --normalise none). No
+gradient is clipped, and no rate warms up (--clip-norm 0 --warmup 0). A figure is images in a second of steps, without loading and without the
+first epoch, or the first steps.
 
 one       one worker with one thread, by default (sync) and in async with items of 128, and PyTorch with one thread
 two       two workers in async and in sync, and PyTorch with two threads, with two Hogwild processes that share their parameters
@@ -158,7 +159,7 @@ class Bench:
 
     def argv(self, network, workers, *more):
         epochs = 1 + max(1, round(self.options.seconds * EACH_SECOND[network] * 1.5 / IMAGES[network]))
-        return [self.options.program, "-q", "--json", "-M", network, "--augment", "none", "--normalise", "none", "--rate", "1e-3",
+        return [self.options.program, "-q", "--json", "-M", network, "--augment", "none", "--normalise", "none", "--rate", "1e-3", "--clip-norm", "0", "--warmup", "0",
                 "-w", str(workers), "-e", str(epochs), *more, self.data(network)]
 
     @staticmethod

@@ -1,6 +1,7 @@
 /* Schedulers that mean harm: see hostile.h. */
 #include "hostile.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/random.h"
@@ -25,6 +26,11 @@ void hostile_begin(uint64_t seed, uint32_t workers) {
     g.seed = seed;
     g.strategy = (enum strategy)(seed % STRATEGIES);
     g.starved = (uint32_t)(seed / STRATEGIES % workers);
+}
+
+uint64_t hostile_asked(const char *variable, uint64_t standard) {
+    const char *text = getenv(variable);
+    return text ? strtoull(text, NULL, 10) : standard;
 }
 
 uint64_t hostile_draw(uint64_t below) { return shmt_below(shmt_hash64(g.seed, 0x706f696e, g.drawn++, 0), below); }

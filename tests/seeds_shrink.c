@@ -1,6 +1,8 @@
 /* See seeds_shrink.h. */
 #include "seeds_shrink.h"
 
+#include "hostile.h"
+
 #include <ctype.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -33,10 +35,7 @@ struct page {
 static struct page *g_page;
 static uint64_t g_tries, g_most_tries;
 
-uint64_t seeds_asked(enum seeds_knob knob, uint64_t standard) {
-    const char *text = getenv(KNOB[knob].variable);
-    return text ? strtoull(text, NULL, 10) : standard;
-}
+uint64_t seeds_asked(enum seeds_knob knob, uint64_t standard) { return hostile_asked(KNOB[knob].variable, standard); }
 
 /* As the mode is called; what is `async` with copies, too, has a name of its own. */
 static void name_of(const struct shmt_policy *policy, char out[80]) {

@@ -269,6 +269,26 @@ static void a_network_resumed_live_with_other_workers_keeps_its_momentum(void **
     assert_int_equal(system("rm -r live"), 0);
 }
 
+/* Of runs that name neither: long gradients are clipped, and where several push late the rate begins small. */
+static void check_restraints(const char *model, const char *mode, const char *clip, double norm, double warmup) {
+    struct shmtrain_store *store = store_of(model, mode, "2");
+    WELL(store, shmtrain_store_set(store, "epochs", "1"));
+    if (clip) WELL(store, shmtrain_store_set(store, "clip-norm", clip));
+    WELL(store, shmtrain_store_train(store, "builtin:digits:examples=200"));
+    const struct shmtrain_report *report = shmtrain_store_report(store);
+    assert_true(report->clip_norm == norm && report->warmup == warmup);
+    shmtrain_store_destroy(store);
+}
+
+static void networks_clip_gradients_and_warm_up_by_themselves(void **state) {
+    (void)state;
+    check_restraints("cnn", "async", NULL, 1, 0.5);
+    check_restraints("cnn", "sync", NULL, 2, 0);
+    check_restraints("cnn", "async", "0", 0, 0.5);
+    check_restraints("cnn", "sync", "0.25", 0.25, 0);
+    check_restraints("mlp", "async", NULL, 0, 0.5);
+}
+
 /* ---- models ---- */
 
 struct answers {
@@ -419,6 +439,7 @@ int main(void) {
         cmocka_unit_test_setup(chunks_of_one_example_leave_running_statistics, deadline),
         cmocka_unit_test_setup(a_network_resumed_within_an_epoch_goes_on_with_the_same_bits, deadline),
         cmocka_unit_test_setup(a_network_resumed_live_with_other_workers_keeps_its_momentum, deadline),
+        cmocka_unit_test_setup(networks_clip_gradients_and_warm_up_by_themselves, deadline),
         cmocka_unit_test_setup(a_saved_network_predicts_as_the_trained_one, deadline),
         cmocka_unit_test_setup(a_convolution_sees_images, deadline),
         cmocka_unit_test_setup(networks_that_do_not_fit_are_refused, deadline),

@@ -109,11 +109,6 @@ static void run_seed(const struct seeds_case *c) {
     end(&run);
 }
 
-static uint64_t number_of(const char *variable, uint64_t standard) {
-    const char *text = getenv(variable);
-    return text ? strtoull(text, NULL, 10) : standard;
-}
-
 static void try_seed(const struct kase *k, uint64_t seed) {
     struct seeds_case c = {.kase = *k, .seed = seed};
     c.knob[SEEDS_WORKERS] = k->n_seats;
@@ -127,7 +122,7 @@ static void try_seed(const struct kase *k, uint64_t seed) {
 
 /* Where a number of workers is asked for, it takes the place of the largest. */
 static void try_seeds(const struct kase *listed) {
-    const uint64_t n = number_of("TEST_SEEDS", SANITIZED ? 12 : 240), only = number_of("TEST_SEED", UINT64_MAX);
+    const uint64_t n = hostile_asked("TEST_SEEDS", SANITIZED ? 12 : 240), only = hostile_asked("TEST_SEED", UINT64_MAX);
     const uint64_t asked = seeds_asked(SEEDS_WORKERS, 0);
     struct kase k = *listed;
     if (asked > 0) k.n_seats = (uint32_t)asked;

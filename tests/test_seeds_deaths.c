@@ -301,13 +301,8 @@ static void run_seed(const struct kase *k, uint64_t seed) {
     end(&run);
 }
 
-static uint64_t number_of(const char *variable, uint64_t standard) {
-    const char *text = getenv(variable);
-    return text ? strtoull(text, NULL, 10) : standard;
-}
-
 static void try_seeds(const struct kase *k) {
-    const uint64_t n = number_of("TEST_SEEDS", SANITIZED ? 12 : 240), only = number_of("TEST_SEED", UINT64_MAX);
+    const uint64_t n = hostile_asked("TEST_SEEDS", SANITIZED ? 12 : 240), only = hostile_asked("TEST_SEED", UINT64_MAX);
     if (k->kind != &SHMT_TEAM_FIBERS || k->n_seats < 2) return;
     for (uint64_t i = 0; i < (only == UINT64_MAX ? n : 1); i++, g_runs++) run_seed(k, only == UINT64_MAX ? i + 1 : only);
 }

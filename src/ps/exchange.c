@@ -35,7 +35,7 @@ static int bind_table(struct shmtrain_session *s, const char *call, int t, struc
             s->error = s->seat->error;
             return rc;
         }
-        b->span.race = s->race.stop ? &s->race : NULL;
+        b->span.race = shmt_spec_opens_race(s->spec) ? &s->race : NULL;
         b->bound = true;
     }
     *out = b;

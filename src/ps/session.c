@@ -24,7 +24,7 @@ static const struct shmt_kernels *find_kernels(const struct shmt_spec *spec, con
     return path->find(spec->policy.write, rule->kind, values, shmt_rule_restrains(rule));
 }
 
-static void widen_race(struct shmtrain_session *s, uint32_t rank, uint32_t life) {
+static void open_race(struct shmtrain_session *s, uint32_t rank, uint32_t life) {
     s->race = (struct shmt_race){.window_ns = s->spec->race_ns,
                                  .share = s->spec->race_share,
                                  .seed = shmt_hash64(s->spec->order.seed, RACE_PURPOSE, rank, life),
@@ -48,7 +48,7 @@ int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend *ba
     const int rc = backend->seat->enter(store, rank, life, &s->seat, e);
     if (rc < 0) return rc;
     shmt_meter_begin(s->seat);
-    if (spec->race_ns > 0 || (spec->count_lost && shmt_host_touches())) widen_race(s, rank, life);
+    if (shmt_spec_opens_race(spec)) open_race(s, rank, life);
     s->epoch = s->seat->first_epoch;
     return 0;
 }

@@ -362,7 +362,8 @@ static int rule_of_config(struct shmt_run *run, const struct shmtrain_model *mod
                            "ftrl computes each parameter's rate from its gradients: use --schedule constant without warm-up");
     if (spec->rate.kind == SHMT_RATE_ONE_CYCLE && c->warmup > 0)
         return shmt_refuse(&run->call->error, "one-cycle begins low and rises by itself: leave out --warmup");
-    const int unfit = check_delays(run, model, spec) ? SHMTRAIN_E_USAGE : check_clipping(run, model, spec);
+    int unfit = check_delays(run, model, spec);
+    if (unfit == 0) unfit = check_clipping(run, model, spec);
     if (unfit) return unfit;
     const int refused = shmt_rule_check_policy(&spec->rule, &spec->policy, &run->call->error);
     return refused ? refused : shmt_merge_check(&spec->rule, &spec->policy, &run->call->error);
@@ -410,6 +411,7 @@ int shmt_spec_of_config(struct shmt_run *run, const struct shmt_crew *crew, cons
                               .race_ns = c->parsed.race_ns,
                               .race_share = c->parsed.race_share,
                               .staleness_aware = c->staleness_aware != 0,
+                              .race_virtual = races_in_virtual_time(crew, &policy),
                               .count_lost = c->count_lost != 0 || c->parsed.race_ns > 0 || races_in_virtual_time(crew, &policy),
                               .may_die = run->deaths->on_death != SHMT_DEATH_ABORTS,
                               .may_lack = run->deaths->on_death == SHMT_DEATH_CONTINUES,

@@ -1,6 +1,6 @@
 /* Deaths of workers: what follows from one, for the kinds whose teams survive them. Called by whoever notices it, the supervisor of
- * processes or the thread that drives fibers, and by nobody else, so the words written here are the caller's own. May run in the
- * supervisor: allocates and locks nothing. */
+ * processes or the thread that drives fibers, and by nobody else, so the ledger's words that are written here are the caller's own (the
+ * abort word has other writers). May run in the supervisor: allocates and locks nothing. */
 #include "runtime/team_priv.h"
 
 #include <string.h>
@@ -52,7 +52,7 @@ enum shmt_team_outcome shmt_team_outlive(struct shmt_team *team, uint32_t rank, 
     if (outcome == SHMT_TEAM_FAILS) return outcome;
     if (outcome == SHMT_TEAM_RESPAWNS && (life >= spec->most_respawns || !begin_again(team, rank, begin, arg)))
         return SHMT_TEAM_FAILS;
-    store_relaxed(&end->left_out, outcome == SHMT_TEAM_CONTINUES); /* for displays */
+    store_relaxed(&end->left_out, outcome == SHMT_TEAM_CONTINUES); /* relaxed: nothing is read on its strength */
     record(team, &death);
     return outcome;
 }

@@ -1,7 +1,7 @@
 /* The learning rate for users who name none: from the data, the model and the update rule. Models of which no curvature is known
  * say themselves which rates suit them.
  *
- * Called by `api` when the data is counted. Pure. The figures behind the constants are in docs/learning.md.
+ * Called by `api` when the data is counted. Pure. The figures behind the constants are in docs/learning.md and docs/networks.md.
  *
  * sgd. A step of rate r on one example moves its own score by r |x|^2 slope, and its slope by curvature times that, so what
  * counts is c = r * curvature * mean |x|^2, with 1 for a full Newton step on a mean example. Single examples take c = 1/4:
