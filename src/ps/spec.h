@@ -67,17 +67,16 @@ struct shmt_spec {
     uint64_t steps_before; /* of earlier runs, whose state this one goes on with: they count for adam's corrections */
     uint64_t race_ns;  /* racy, counted: so long a worker waits between loading parameters and storing them; 0: not at all */
     double race_share; /* ... in this share of the pushes of up to four parameters, 0 to 1 */
-    bool
-        race_virtual; /* racy, counted: memory, or race of option sim, takes virtual time there. Nobody can join: no other program sees it */
-    bool count_lost;       /* racy: each float counts its updates, in the word that they are stored in (counted_priv.h) */
-    bool fits;             /* an exact fit, which takes no work: epochs end whole, and each has a snapshot, if there is room */
-    bool may_die;          /* processes at the seats: when one dies, others take over what it had in hand, so that is kept */
-    bool may_lack;         /* ... or go on without it (but for the chief), from the next epoch on as if it had never been */
-    bool skips;            /* live modes: ... but a piece that it was at, which counts as done, with no examples */
-    bool unmeasured;       /* delays and waits for whom are not measured */
-    bool l2_shares;        /* room for one l2 share per row (live modes; see span.h) */
-    bool curvatures;       /* room for the curvature of the mean loss along each row of table 0 (merge damped) */
-    bool row_places;       /* the rows of table 0 are in another order than its features; room for the place of each */
+    bool race_virtual; /* racy, counted: memory, or race of option sim, takes virtual time there, seen by this program alone */
+    bool count_lost;   /* racy: each float counts its updates, in the word that they are stored in (counted_priv.h) */
+    bool fits;         /* an exact fit, which takes no work: epochs end whole, and each has a snapshot, if there is room */
+    bool may_die;      /* processes at the seats: when one dies, others take over what it had in hand, so that is kept */
+    bool may_lack;     /* ... or go on without it (but for the chief), from the next epoch on as if it had never been */
+    bool skips;        /* live modes: ... but a piece that it was at, which counts as done, with no examples */
+    bool unmeasured;   /* delays and waits for whom are not measured */
+    bool l2_shares;    /* room for one l2 share per row (live modes; see span.h) */
+    bool curvatures;   /* room for the curvature of the mean loss along each row of table 0 (merge damped) */
+    bool row_places;   /* the rows of table 0 are in another order than its features; room for the place of each */
     bool staleness_aware;  /* a gradient counts less by its delay: by its rate, or in rounds by its share of the sum */
     uint32_t trace_events; /* of each seat, kept for a trace; 0: none */
     uint32_t hot_floats;   /* replicas: they hold the first so many floats of the table, in units (shmt_spec_hot_unit), and the
