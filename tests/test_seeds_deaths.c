@@ -48,7 +48,7 @@ static struct {
     uint32_t deaths, deaths_left; /* at most so many so far; at points */
     uint64_t rarity;              /* of deaths */
     bool told;                    /* to end early */
-    char what[128], hangs[192];
+    char what[128], hangs[224];
     uint32_t seen[EPOCHS][EXAMPLES];
     bool clocked[EPOCHS][EXAMPLES]; /* the item that begins there was, or nearly */
     uint64_t items, clock[SEATS];   /* of the epoch */
@@ -59,8 +59,8 @@ static uint64_t g_runs, g_deaths, g_snapshots; /* in all */
 
 /* Not by cmocka: whoever finds it stands on a fiber's stack. */
 static _Noreturn void give_up(const char *why) {
-    fprintf(stderr, "FAILED: %s, at most %u deaths: %s; again: TEST_SEED=%llu\n", g.what, g.deaths, why,
-            (unsigned long long)g.seed);
+    fprintf(stderr, "found in run %llu\nFAILED: %s, at most %u deaths: %s; again: TEST_SEED=%llu\n",
+            (unsigned long long)g_runs + 1, g.what, g.deaths, why, (unsigned long long)g.seed);
     _exit(1);
 }
 
@@ -263,7 +263,8 @@ static void choose_fate(const struct kase *k, struct shmt_spec *spec, struct shm
     g.deaths = sim->n_deaths;
     strncat(g.what, ", ", sizeof g.what - strlen(g.what) - 1);
     strncat(g.what, NAMES[g.fate], sizeof g.what - strlen(g.what) - 1);
-    snprintf(g.hangs, sizeof g.hangs, "FAILED: %s: it hangs; again: TEST_SEED=%llu\n", g.what, (unsigned long long)g.seed);
+    snprintf(g.hangs, sizeof g.hangs, "found in run %llu\nFAILED: %s: it hangs; again: TEST_SEED=%llu\n",
+             (unsigned long long)g_runs + 1, g.what, (unsigned long long)g.seed);
 }
 
 static void go_as_told(struct run *run) {
