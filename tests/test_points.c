@@ -345,7 +345,7 @@ static void know_usual(struct usual *usual, const struct mode *mode) {
 /* What happens at a point in a mode. The program as a whole does all of it everywhere. Its parts do one thing at half of the points,
  * and take turns, so that each point has each of them in some modes: what happens at all points in all orders is for fibers to show
  * (test_seeds_deaths), and here that processes die as these do. With sanitizers, which see the same code in the same order, they do
- * half of that. Runs with checkpoints, which pass few points, have each first pass. */
+ * half of that. Runs with checkpoints, which pass few points, have each first pass, or with sanitizers a third of them. */
 struct share {
     bool first, stop, middle, last;
 };
@@ -354,7 +354,7 @@ static struct share share_of(const struct mode *mode, uint32_t point) {
     const size_t turn = point + (size_t)(mode - MODES);
     struct share share = {.first = true, .stop = turn % 3 == 0, .middle = true, .last = true};
     if (g_n_parts > 1) {
-        share.first = turn % 8 == 1 || saves(mode);
+        share.first = turn % 8 == 1 || (saves(mode) && (!SANITIZED || turn % 3 == 0));
         share.stop = turn % 8 == 0;
         share.middle = !SANITIZED && turn % 8 == 2;
         share.last = !SANITIZED && turn % 8 == 3;
