@@ -319,6 +319,10 @@ static void points_that_there_cannot_be_are_refused_in_one_line(void **state) {
             "2us", "mode", "ssp");
     REFUSED("use --mode hogwild", "race-window", "2us", "mode", "local");
     REFUSED("use --mode hogwild", "race-window", "2us", "mode", "sync");
+    REFUSED("use --mode async, hogwild or ssp, or leave it out", "cache-pulls", "4", "mode", "sync");
+    REFUSED("use --mode async, hogwild or ssp, or leave it out", "cache-pulls", "4", "mode", "backup");
+    REFUSED("use --replicas one", "cache-pulls", "4", "mode", "local");
+    REFUSED("use --cache-pulls 4 or more, or a smaller --staleness", "cache-pulls", "3", "mode", "ssp:4");
     REFUSED("use --backend shm", "backend", "plain", "mode", "local", "workers", "1");
 }
 

@@ -14,6 +14,7 @@
 #include "math/tree.h"
 #include "ps/flat.h"
 #include "ps/norm.h"
+#include "ps/pull_cache.h"
 #include "update/counted.h"
 #include "update/kernels.h"
 
@@ -90,6 +91,7 @@ static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt
     *out = (struct shmt_need){0};
 #define COUNT(name, type, kind, bytes) out->kind##_bytes += sizes.name;
     PARTS(COUNT)
+    out->other_bytes += shmt_pull_caches_bytes(spec); /* the session's */
     out->total_bytes = out->parameter_bytes + out->state_bytes + out->gradient_bytes + out->other_bytes;
     return 0;
 }
@@ -244,6 +246,10 @@ static int lend(struct shmt_seat *seat, int t, float **out) {
     return 0;
 }
 
+/* Nobody else has a clock, or updates anything. */
+static uint64_t clock_of(const struct shmt_seat *seat) { return ((const struct plain_seat *)(const void *)seat)->work.step; }
+static void look(const struct shmt_seat *seat, struct shmt_look *out) { *out = (struct shmt_look){.slowest = clock_of(seat)}; }
+
 static void report(struct shmt_seat *seat, double loss) { mine(seat)->store->loss[mine(seat)->piece] = loss; }
 
 /* `copy`: my own pushes reach the parameters, and the views that showed them are poisoned. */
@@ -381,6 +387,8 @@ static const struct shmt_seat_ops SEAT = {.enter = enter,
                                           .claim = claim,
                                           .bind = bind,
                                           .lend = lend,
+                                          .clock = clock_of,
+                                          .look = look,
                                           .report = report,
                                           .publish = publish,
                                           .meet = meet,

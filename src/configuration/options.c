@@ -89,6 +89,8 @@ static const struct shmt_option_row ROWS[] = {
      COUNT, AT(axes.merge_every), 1, 1 << 30, "auto"},
     {{"merge", 0, "HOW", "", ENV("MERGE"), HOW, "replicas: mean, sum (of changes), elastic or damped"},
      CHOICE, AT(axes.merge), 0, 0, "mean|sum|elastic|damped"},
+    {{"cache-pulls", 0, "N", "0", ENV("CACHE_PULLS"), HOW, "live modes: read a copy, at most N clocks old"},
+     COUNT, AT(cache_pulls), 0, SHMT_MAX_CACHE_PULLS, NULL},
     {{"batch", 'b', "N", "auto", ENV("BATCH"), HOW, "sync, backup: examples per update, all workers"},
      COUNT, AT(batch), 1, 1 << 30, "auto"},
     {{"chunks", 0, "N", "auto", ENV("CHUNKS"), HOW, "sync: parts of a batch, which limit the busy workers"},

@@ -75,6 +75,7 @@ struct shmt_config {
     double clip_value;            /* 0, NaN: none */
     double clip_norm;             /* 0: none; NaN: by the model */
     uint64_t staleness_aware;
+    uint64_t cache_pulls;         /* clocks; 0: pulls are not cached */
     double warmup;                /* epochs; NaN: by the model and the mode */
     double decay_every, decay_by; /* epochs, factor: of the schedule */
     uint64_t count_lost;

@@ -37,8 +37,8 @@ static const char *const OF_STEPS[] = {"optimizer",  "rate",      "schedule",   
                                        "warmup",     "momentum",  "beta2",           "epsilon", "beta",        "batch",
                                        "chunks",     "item",      "group",           "slow",    "rho",         "weight-decay",
                                        "clip-value", "clip-norm", "staleness-aware", NULL};
-static const char *const OF_MODES[] = {"write",       "staleness", "quorum",     "late",        "replicas",
-                                       "merge-every", "merge",     "count-lost", "race-window", NULL};
+static const char *const OF_MODES[] = {"write", "staleness",  "quorum",      "late",        "replicas", "merge-every",
+                                       "merge", "count-lost", "race-window", "cache-pulls", NULL};
 
 /* What a fit can have, or its end, but nobody means a fit who asks for it. */
 static const char *const OF_SGD[] = {"epochs",    "steps", "patience", "target-loss", "log-every",

@@ -34,6 +34,19 @@ struct shmt_store; /* each backend defines its own */
 
 struct shmt_counters;
 
+/* Cached pulls: what is known before a copy is made. */
+struct shmt_look {
+    uint64_t
+        slowest; /* the least clock of those who have work, mine included: what they pushed before it is in the parameters */
+    uint64_t updates; /* that others have made */
+    uint64_t clocks;  /* that others have completed, added up */
+};
+
+/* Cached pulls: the last two of the oldest look that the piece in hand has read on the strength of; UINT64_MAX: it has read nothing. */
+struct shmt_pulled {
+    uint64_t updates, clocks;
+};
+
 /* What every backend's seat begins with. */
 struct shmt_seat {
     struct shmt_error error; /* the sentence of the first failure */
@@ -46,6 +59,7 @@ struct shmt_seat {
     uint32_t first_epoch;      /* the one that this life has begun with: of a guest, once it is let in */
     bool cut;                  /* of a fit: its epoch ends in the middle, and leaves nothing to go on from */
     uint64_t round;            /* the session's: the phase of a fit that it is at, kept for its next life */
+    struct shmt_pulled pulled; /* the session's, with spec.cache_pulls; delays count from there */
 };
 
 enum shmt_caps {
@@ -146,6 +160,11 @@ struct shmt_seat_ops {
     /* Live modes with spec.staleness_aware: the clocks that others have counted since the piece in hand was claimed: the delay of a
      * gradient that is pushed now. NULL: it is always 0. */
     uint64_t (*delay)(const struct shmt_seat *seat);
+
+    /* With spec.cache_pulls: the clocks that I have completed, and, before parameters are copied, where all are. What those who have
+     * work have pushed before their clock was `slowest`, and those who have none, is visible afterwards. */
+    uint64_t (*clock)(const struct shmt_seat *seat);
+    void (*look)(const struct shmt_seat *seat, struct shmt_look *out);
 
     /* The loss of the piece in hand, summed over its examples. */
     void (*report)(struct shmt_seat *seat, double loss);

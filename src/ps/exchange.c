@@ -36,6 +36,7 @@ static int bind_table(struct shmtrain_session *s, const char *call, int t, struc
             return rc;
         }
         b->span.race = shmt_spec_opens_race(s->spec) ? &s->race : NULL;
+        if (s->cache) shmt_pull_cache_bind(s->cache, t, &b->span);
         b->bound = true;
     }
     *out = b;
@@ -89,6 +90,29 @@ static const struct shmt_kernels *kernels_for(const struct shmtrain_session *s, 
     return x->value ? s->with_values : s->all_ones;
 }
 
+/* ---- cached pulls: an item reads the worker's own copy of the parameters, and pushes to both ---- */
+
+static bool is_cached(const struct shmtrain_session *s) { return s->cache && s->in_work; }
+
+/* What a pull reads, and the kernels that read it. */
+static const struct shmt_span *span_to_read(const struct shmtrain_session *s, int t, const struct shmt_binding *b) {
+    return is_cached(s) ? shmt_pull_cache_span(s->cache, t) : &b->span;
+}
+
+static const struct shmt_kernels *kernels_to_read(const struct shmtrain_session *s, const struct shmtrain_csr *x) {
+    return is_cached(s) ? shmt_pull_cache_kernels(s->cache, x->value != NULL, false) : kernels_for(s, x);
+}
+
+/* Before it is read. Whether something has to be fetched for that: always, where pulls are not cached. */
+static bool freshen(const struct shmtrain_session *s, int t, const struct shmt_binding *b, uint64_t at, uint64_t n) {
+    return !is_cached(s) || shmt_pull_cache_freshen(s->cache, t, &b->span, at, n) > 0;
+}
+
+static void freshen_examples(const struct shmtrain_session *s, int t, const struct shmt_binding *b,
+                             const struct shmtrain_csr *x) {
+    if (is_cached(s)) (void)shmt_pull_cache_freshen_examples(s->cache, t, &b->span, x);
+}
+
 /* For a trace: between these two the item is pulled or pushed. What is looked at outside of items is no part of the work. */
 static void begin_event(const struct shmtrain_session *s, enum shmt_event_kind kind) {
     if (s->seat->trace && s->in_work) shmt_trace_turn(s->seat->trace, kind);
@@ -121,16 +145,16 @@ static void begin_push(struct shmtrain_session *s) {
 
 /* Where memory takes virtual time, a worker pays here for what it has read and, in the live modes, for what it is about to write; pushes
  * that wait between loading and storing (race.h) pay there. Gradient buffers cost nothing, nor does looking outside of items: it is no
- * work. */
+ * work. Where pulls are cached, lines cost something when they are renewed, which is paid for there. */
 static void pay_for_reading(const struct shmtrain_session *s, const struct shmt_binding *b, uint64_t at, uint64_t n) {
-    if (!shmt_host_touches() || !s->in_work) return;
+    if (!shmt_host_touches() || !s->in_work || s->cache) return;
     shmt_touch_floats(&b->span, at, n, 0, false);
     shmt_spend(SHMT_SPENT_TOUCHING, 1);
 }
 
 static void pay_for_reading_examples(const struct shmtrain_session *s, const struct shmt_binding *b,
                                      const struct shmtrain_csr *x) {
-    if (!shmt_host_touches() || !s->in_work) return;
+    if (!shmt_host_touches() || !s->in_work || s->cache) return;
     shmt_touch_examples(&b->span, x, 0, false);
     shmt_spend(SHMT_SPENT_TOUCHING, 1);
 }
@@ -181,21 +205,36 @@ static float clip_of_push(const struct shmtrain_session *s, int t, const float *
     return shmt_norm_clip_factor(s->spec, shmt_norm_square(grad, n), scale);
 }
 
+/* To the parameters, and to the worker's copy, so that it reads its own writes. */
+static void push_floats(struct shmtrain_session *s, int t, const struct shmt_binding *b, uint64_t at, uint64_t n,
+                        const float *grad, const struct shmt_update *u) {
+    const bool statistic = s->spec->tuning[t].role == SHMTRAIN_STATISTIC;
+    (statistic ? s->of_statistics : s->with_values)->push_dense(&b->span, at, n, grad, u);
+    if (s->cache)
+        shmt_pull_cache_kernels(s->cache, true, statistic)->push_dense(shmt_pull_cache_span(s->cache, t), at, n, grad, u);
+}
+
+static void push_examples(struct shmtrain_session *s, int t, const struct shmt_binding *b, const struct shmtrain_csr *x,
+                          const float *slope, const struct shmt_update *u) {
+    kernels_for(s, x)->push_sparse(&b->span, x, slope, u);
+    if (s->cache)
+        shmt_pull_cache_kernels(s->cache, x->value != NULL, false)->push_sparse(shmt_pull_cache_span(s->cache, t), x, slope, u);
+}
+
 /* Rows row .. row + n - 1 (n > 0) by the rule. Live modes: the gradient is a sum over `examples`, the update takes their mean;
  * `aggregate` adds up, and divides when it updates. L1 and L2 belong to the update, and to no row from l2_rows on. */
 static void push_dense(struct shmtrain_session *s, int t, const struct shmt_binding *b, uint64_t row, uint64_t n,
                        const float *grad, uint64_t examples) {
     const uint64_t width = b->span.width, ruled = s->spec->l2_rows[t];
     const uint64_t n_ruled = row >= ruled ? 0 : shmt_min_u64(n, ruled - row);
-    const struct shmt_kernels *k = s->spec->tuning[t].role == SHMTRAIN_STATISTIC ? s->of_statistics : s->with_values;
     struct shmt_update u = delayed_update(s, t);
     u.scale = 1 / (float)examples;
     u.scale *= clip_of_push(s, t, grad, n * width, u.scale);
     pay_for_writing(s, t, b, row * width, n * width);
-    if (n_ruled > 0) k->push_dense(&b->span, row * width, n_ruled * width, grad, &u);
+    if (n_ruled > 0) push_floats(s, t, b, row * width, n_ruled * width, grad, &u);
     count_floats(s, n * width);
     shmt_update_unrule(&u);
-    if (n_ruled < n) k->push_dense(&b->span, (row + n_ruled) * width, (n - n_ruled) * width, grad + n_ruled * width, &u);
+    if (n_ruled < n) push_floats(s, t, b, (row + n_ruled) * width, (n - n_ruled) * width, grad + n_ruled * width, &u);
 }
 
 int shmtrain_view(shmtrain_session *s, int t, uint64_t row, uint64_t n, const float **at_out, uint64_t *stride_out,
@@ -203,10 +242,11 @@ int shmtrain_view(shmtrain_session *s, int t, uint64_t row, uint64_t n, const fl
     struct shmt_binding *b = NULL;
     begin_event(s, SHMT_EVENT_PULL); /* of next to no length: whoever computes with the view reads the weights then */
     const int rc = bind_rows(s, "shmtrain_view", t, row, n, &b);
+    if (rc == 0) (void)freshen(s, t, b, row * b->span.width, n * b->span.width);
     if (rc == 0) pay_for_reading(s, b, row * b->span.width, n * b->span.width);
     end_event(s);
     if (rc < 0) return rc;
-    *at_out = b->span.weight + row * b->span.width;
+    *at_out = span_to_read(s, t, b)->weight + row * b->span.width;
     *stride_out = b->span.width;
     if (live_out) *live_out = b->live;
     return 0;
@@ -217,9 +257,10 @@ int shmtrain_pull(shmtrain_session *s, int t, uint64_t row, uint64_t n, float *o
     const int rc = bind_rows(s, "shmtrain_pull", t, row, n, &b);
     if (rc < 0) return rc;
     begin_event(s, SHMT_EVENT_PULL);
-    shmt_span_read(&b->span, row * b->span.width, n * b->span.width, out);
+    const bool fetches = freshen(s, t, b, row * b->span.width, n * b->span.width);
+    shmt_span_read(span_to_read(s, t, b), row * b->span.width, n * b->span.width, out);
     pay_for_reading(s, b, row * b->span.width, n * b->span.width);
-    shmt_spend(SHMT_SPENT_PULLING, 1);
+    if (fetches) shmt_spend(SHMT_SPENT_PULLING, 1);
     end_event(s);
     return 0;
 }
@@ -275,7 +316,7 @@ int shmtrain_need(shmtrain_session *s, int t, const struct shmtrain_csr *x) {
     struct shmt_binding *b = NULL;
     const int rc = bind_sparse(s, "shmtrain_need", t, &x, &room, &b);
     if (rc < 0) return rc;
-    kernels_for(s, x)->need(&b->span, x);
+    kernels_to_read(s, x)->need(span_to_read(s, t, b), x);
     return 0;
 }
 
@@ -285,7 +326,8 @@ int shmtrain_dot(shmtrain_session *s, int t, const struct shmtrain_csr *x, float
     const int rc = bind_sparse(s, "shmtrain_dot", t, &x, &room, &b);
     if (rc < 0) return rc;
     begin_event(s, SHMT_EVENT_PULL);
-    kernels_for(s, x)->dot(&b->span, x, dot_out);
+    freshen_examples(s, t, b, x);
+    kernels_to_read(s, x)->dot(span_to_read(s, t, b), x, dot_out);
     pay_for_reading_examples(s, b, x);
     end_event(s);
     return 0;
@@ -302,7 +344,7 @@ int shmtrain_push_sparse(shmtrain_session *s, int t, const struct shmtrain_csr *
     begin_push(s);
     const struct shmt_update u = delayed_update(s, t);
     pay_for_writing_examples(s, t, b, x);
-    kernels_for(s, x)->push_sparse(&b->span, x, slope, &u);
+    push_examples(s, t, b, x, slope, &u);
     end_event(s);
     b->pushed = true;
     count_examples(s, b, x);
@@ -321,27 +363,33 @@ static struct shmtrain_csr part_of(const struct shmtrain_csr *x, uint64_t first,
     return part;
 }
 
-/* What the kernel `each` does, with pulls, computing and pushes told apart: the same bits. For a trace, and where time passes between a
- * group's pull and its push only if the host is told. Its kernels look ahead within a group only, so what the examples behind it need is
- * asked for first. */
+/* What the kernel `each` does, with pulls, computing and pushes told apart: the same bits. For a trace, where time passes between a
+ * group's pull and its push only if the host is told, and where pulls are cached: there a group's gradients are as old as what they
+ * were computed from. Its kernels look ahead within a group only, so what the examples behind it need is asked for first. */
 static void each_apart(struct shmtrain_session *s, int t, const struct shmt_binding *b, const struct shmtrain_csr *x,
-                       uint32_t group, shmtrain_slope *slope, void *arg, const struct shmt_update *u) {
+                       uint32_t group, shmtrain_slope *slope, void *arg, struct shmt_update u) {
     enum { AHEAD = 8 };
-    const struct shmt_kernels *k = kernels_for(s, x);
+    const struct shmt_kernels *k = kernels_to_read(s, x);
+    const struct shmt_span *from = span_to_read(s, t, b);
     float dot[SHMT_MAX_GROUP], slopes[SHMT_MAX_GROUP];
     for (uint32_t first = 0, n; first < x->n; first += n) {
         const struct shmtrain_csr part = part_of(x, first, group), ahead = part_of(x, (uint64_t)first + AHEAD, group);
         n = part.n;
         begin_event(s, SHMT_EVENT_PULL);
-        k->need(&b->span, &ahead);
-        k->dot(&b->span, &part, dot);
+        k->need(from, &ahead);
+        freshen_examples(s, t, b, &part);
+        k->dot(from, &part, dot);
         pay_for_reading_examples(s, b, &part);
         begin_event(s, SHMT_EVENT_COMPUTE);
         slope(arg, first, n, dot, slopes);
         shmt_spend(SHMT_SPENT_COMPUTING, (double)n / x->n);
         begin_event(s, SHMT_EVENT_PUSH);
+        if (s->spec->staleness_aware && s->cache) {
+            measure_delay(s);
+            u = delayed_update(s, t);
+        }
         pay_for_writing_examples(s, t, b, &part);
-        k->push_sparse(&b->span, &part, slopes, u);
+        push_examples(s, t, b, &part, slopes, &u);
     }
     end_event(s);
 }
@@ -356,8 +404,8 @@ int shmtrain_each(shmtrain_session *s, int t, const struct shmtrain_csr *x, uint
     if (rc < 0) return rc;
     if (group < 1 || group > 64) return refuse(s, "shmtrain_each", "a group has 1 to 64 examples");
     const struct shmt_update u = shmt_spec_tune(s->spec, (uint32_t)t, true, &s->update);
-    if (s->seat->trace || shmt_host()->spend)
-        each_apart(s, t, b, x, group, slope, arg, &u);
+    if (s->seat->trace || shmt_host()->spend || s->cache)
+        each_apart(s, t, b, x, group, slope, arg, u);
     else
         kernels_for(s, x)->each(&b->span, x, group, slope, arg, &u);
     b->pushed = true;
@@ -379,11 +427,13 @@ int shmtrain_rows(shmtrain_session *s, int t, const uint32_t *id, uint32_t n, fl
     if (rc < 0) return rc;
     const uint64_t width = b->span.width;
     begin_event(s, SHMT_EVENT_PULL);
+    bool fetches = n == 0;
     for (uint32_t i = 0; i < n; i++) {
-        shmt_span_read(&b->span, id[i] * width, width, out + i * width);
+        fetches |= freshen(s, t, b, id[i] * width, width);
+        shmt_span_read(span_to_read(s, t, b), id[i] * width, width, out + i * width);
         pay_for_reading(s, b, id[i] * width, width);
     }
-    shmt_spend(SHMT_SPENT_PULLING, 1);
+    if (fetches) shmt_spend(SHMT_SPENT_PULLING, 1);
     end_event(s);
     return 0;
 }

@@ -50,7 +50,9 @@ int shmt_session_enter(struct shmtrain_session *s, const struct shmt_backend *ba
     shmt_meter_begin(s->seat);
     if (shmt_spec_opens_race(spec)) open_race(s, rank, life);
     s->epoch = s->seat->first_epoch;
-    return 0;
+    const int cached = spec->cache_pulls ? shmt_pull_cache_create(spec, backend, s->seat, &s->cache, e) : 0;
+    if (cached < 0) shmt_session_leave(s);
+    return cached;
 }
 
 void shmt_session_leave(struct shmtrain_session *s) {
@@ -58,6 +60,8 @@ void shmt_session_leave(struct shmtrain_session *s) {
     s->coll = NULL;
     if (s->seat) shmt_meter_turn(s->seat, NULL);
     if (s->seat && s->seat->trace) shmt_trace_item_ends(s->seat->trace); /* of one that failed in the middle of it */
+    shmt_pull_cache_destroy(s->cache);
+    s->cache = NULL;
     if (s->seat) s->backend->seat->leave(s->seat);
     s->seat = NULL;
 }
@@ -120,6 +124,7 @@ static int begin_work(struct shmtrain_session *s, struct shmtrain_work *out, uin
     s->counted = NULL;
     s->delay = 0;
     s->loss = 0;
+    if (s->cache) shmt_pull_cache_begin(s->cache);
     if (s->seat->trace) shmt_trace_item(s->seat->trace, &s->work, s->work.step - s->work.epoch * steps);
     shmt_spend(SHMT_SPENT_ITEM, (double)s->work.n / (double)shmt_spec_largest_piece(s->spec));
     if (s->slow) shmt_slow_begin(s->slow, &s->work);

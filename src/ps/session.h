@@ -9,6 +9,7 @@
 #include "coll/member.h"
 #include "ps/backend_ops.h"
 #include "ps/hooks.h"
+#include "ps/pull_cache.h"
 #include "ps/slow.h"
 #include "update/race.h"
 #include "update/kernels.h"
@@ -51,6 +52,7 @@ struct shmtrain_session {
     struct shmt_update update;          /* what this step is made with */
     struct shmt_slow *slow;             /* of whoever has entered; NULL: the worker is not slowed down */
     struct shmt_race race;              /* of a run that widens the race */
+    struct shmt_pull_cache *cache;      /* what the items read; NULL: the parameters themselves */
     struct shmt_bell *bell;             /* likewise; NULL: nobody listens */
     const struct shmt_hooks *hooks;     /* the application's, likewise; NULL: none */
     uint32_t epoch;

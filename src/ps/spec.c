@@ -71,6 +71,31 @@ static int check_delays(const struct shmt_spec *spec, struct shmt_error *e) {
     return 0;
 }
 
+/* A copy to read from is for who would read what others are changing; and a bound on its age is one where they are bound by no less. */
+static int check_cache(const struct shmt_spec *spec, struct shmt_error *e) {
+    const struct shmt_policy *p = &spec->policy;
+    if (spec->cache_pulls == 0) return 0;
+    if (spec->fits || !shmt_policy_is_live(p))
+        return shmt_refuse(e,
+                           "cache-pulls is for workers that read while others update, which none does here: use --mode async, "
+                           "hogwild or ssp, or leave it out");
+    if (shmt_policy_has_replicas(p))
+        return shmt_refuse(
+            e, "cache-pulls gives each worker a copy to read from, and here it has one already: use --replicas one");
+    if (spec->head_bytes > 0 || spec->n_guests > 0)
+        return shmt_refuse(
+            e, "cache-pulls is for a run's own workers, and a named store is for guests, too: leave out --name or cache-pulls");
+    if (spec->cache_pulls > SHMT_MAX_CACHE_PULLS)
+        return shmt_refuse(e, "cache-pulls is at most %d clocks", SHMT_MAX_CACHE_PULLS);
+    if (p->staleness != SHMT_STALENESS_INF && p->staleness > spec->cache_pulls)
+        return shmt_refuse(e,
+                           "cache-pulls %u says that reads lack the last %u clocks at most, but workers may be %llu apart: use "
+                           "--cache-pulls %llu or more, or a smaller --staleness",
+                           spec->cache_pulls, spec->cache_pulls, (unsigned long long)p->staleness,
+                           (unsigned long long)p->staleness);
+    return 0;
+}
+
 /* Where it begins, and when it rests. */
 static int check_place(const struct shmt_spec *spec, struct shmt_error *e) {
     if (spec->first_epoch >= spec->epochs || (spec->first_step > 0 && spec->first_step >= shmt_spec_steps(spec)))
@@ -104,6 +129,7 @@ int shmt_spec_check(const struct shmt_spec *spec, struct shmt_error *e) {
     if (rc == 0) rc = shmt_rule_check_policy(&spec->rule, &spec->policy, e);
     if (rc == 0) rc = shmt_merge_check(&spec->rule, &spec->policy, e);
     if (rc == 0) rc = check_delays(spec, e);
+    if (rc == 0) rc = check_cache(spec, e);
     if (rc == 0) rc = check_tables(spec, e);
     if (rc == 0) rc = check_hot(spec, e);
     return rc;

@@ -20,6 +20,8 @@
 #define SHMT_MAX_EPOCHS 1000000
 #define SHMT_NO_LIMIT   UINT64_MAX
 
+#define SHMT_MAX_CACHE_PULLS 65535 /* clocks: a seat keeps a note of each */
+
 #define SHMT_MAX_NODES 64 /* NUMA nodes that memory is spread over; of more, the first ones are used */
 
 enum shmt_placing { SHMT_PLACE_OFF, SHMT_PLACE_INTERLEAVE, SHMT_PLACE_BIND };
@@ -77,6 +79,7 @@ struct shmt_spec {
     bool l2_shares;    /* room for one l2 share per row (live modes; see span.h) */
     bool curvatures;   /* room for the curvature of the mean loss along each row of table 0 (merge damped) */
     bool row_places;   /* the rows of table 0 are in another order than its features; room for the place of each */
+    uint32_t cache_pulls;  /* live modes: age in clocks that a worker's own copy, which it reads, may have; 0: no copy */
     bool staleness_aware;  /* a gradient counts less by its delay: by its rate, or in rounds by its share of the sum */
     uint32_t trace_events; /* of each seat, kept for a trace; 0: none */
     uint32_t hot_floats;   /* replicas: they hold the first so many floats of the table, in units (shmt_spec_hot_unit), and the

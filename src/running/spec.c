@@ -4,6 +4,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -34,7 +35,7 @@ static const char *mode_of_axes(const struct shmt_config *c) {
     if (c->axes.replicas == SHMT_REPLICAS_WORKER) return "local";
     if (c->axes.replicas == SHMT_REPLICAS_NODE) return "node";
     if (c->axes.quorum || c->axes.write == SHMT_WRITE_AGGREGATE) return "sync";
-    return c->axes.write != SHMT_UNSAID || c->parsed.staleness > 0 ? "async" : NULL;
+    return c->axes.write != SHMT_UNSAID || c->parsed.staleness > 0 || c->cache_pulls > 0 ? "async" : NULL;
 }
 
 /* Where nobody names anything, the cost of an example decides. A sparse example costs about as much as fetching a line from
@@ -68,7 +69,7 @@ static void settle_one_node(struct shmt_call *call, uint32_t n_nodes, struct shm
 /* Somebody has said what becomes of updates, or of copies: then `async` is what it says. */
 static bool names_copies(const struct shmt_config *c) {
     return c->axes.replicas != SHMT_UNSAID || c->axes.merge != SHMT_UNSAID || c->axes.write != SHMT_UNSAID || c->count_lost ||
-           c->parsed.race_ns > 0;
+           c->parsed.race_ns > 0 || c->cache_pulls > 0;
 }
 
 /* Unlike --count-lost and --race-window, costs are for every mode, and are no wish for one that loses updates. */
@@ -97,6 +98,10 @@ static void choose_copies(struct shmt_run *run, const struct shmtrain_model *mod
     const struct shmt_rule rule = {.kind = shmt_offered_rule(c, model)};
     const struct shmt_mode *mode = shmt_mode_find(run->mode_taken);
     run->copies_reason[0] = '\0';
+    if (c->cache_pulls > 0)
+        snprintf(run->copies_reason, sizeof run->copies_reason,
+                 "each worker reads a copy of its own, from which updates of the last %llu clocks may be missing",
+                 (unsigned long long)c->cache_pulls);
     if (!mode || !mode->may_copy || names_copies(c) || !shmt_policy_equal(p, &mode->policy)) return;
     struct shmt_cache_share cache;
     shmt_machine_share_cache(&crew->machine, 2, &cache);
@@ -320,6 +325,7 @@ static float limit_of(double x) { return x > 0 ? fmaxf((float)x, FLT_MIN) : 0; }
 /* Such a model has no delay but in rounds. ps/spec.c says what else has none, and names modes that are not for it. */
 static int check_delays(struct shmt_run *run, const struct shmtrain_model *model, const struct shmt_spec *spec) {
     if (!spec->staleness_aware || !model || model->traits.pushes_tables || shmt_policy_has_rounds(&spec->policy)) return 0;
+    if (spec->cache_pulls > 0) return 0; /* what it reads is old then */
     return shmt_refuse(&run->call->error,
                        "staleness-aware divides gradients by their delay, and those of %.60s, which pushes no tables, have one "
                        "only where updates come in rounds: use --write aggregate with --staleness N (1 or more), or --mode "
@@ -410,6 +416,7 @@ int shmt_spec_of_config(struct shmt_run *run, const struct shmt_crew *crew, cons
                               .order = {.seed = c->seed, .n_examples = n_examples, .shuffle = c->shuffle != 0},
                               .race_ns = c->parsed.race_ns,
                               .race_share = c->parsed.race_share,
+                              .cache_pulls = (uint32_t)c->cache_pulls,
                               .staleness_aware = c->staleness_aware != 0,
                               .race_virtual = races_in_virtual_time(crew, &policy),
                               .count_lost = c->count_lost != 0 || c->parsed.race_ns > 0 || races_in_virtual_time(crew, &policy),

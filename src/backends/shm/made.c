@@ -5,6 +5,7 @@
 #include "backends/shm/shm.h"
 #include "backends/shm/shm_priv.h"
 #include "base/checked.h"
+#include "ps/pull_cache.h"
 
 int shmt_shm_plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt_error *e) {
     struct shmt_shm_layout layout;
@@ -22,6 +23,10 @@ int shmt_shm_plan(const struct shmt_spec *spec, struct shmt_need *out, struct sh
     out->gradient_bytes = shmt_shm_part_bytes(&l->grad) + shmt_shm_part_bytes(&l->map) + shmt_shm_part_bytes(&l->terms_id) +
                           shmt_shm_part_bytes(&l->terms_value);
     out->other_bytes = out->total_bytes - out->parameter_bytes - out->state_bytes - out->gradient_bytes;
+    const uint64_t copies_to_read = shmt_pull_caches_bytes(spec); /* in the workers' own memory */
+    if (!shmt_add_u64(out->other_bytes, copies_to_read, &out->other_bytes) ||
+        !shmt_add_u64(out->total_bytes, copies_to_read, &out->total_bytes))
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "the workers' copies of the parameters would be larger than any memory");
     return 0;
 }
 

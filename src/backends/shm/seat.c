@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "backends/shm/shm_priv.h"
+#include "base/checked.h"
 #include "base/point.h"
 #include "ps/delay.h"
 #include "ps/meter.h"
@@ -119,7 +120,21 @@ static uint64_t clocks_of_others(const struct shmt_shm_seat *p) {
 uint64_t shmt_shm_delay(const struct shmt_seat *seat) {
     const struct shmt_shm_seat *p = (const struct shmt_shm_seat *)(const void *)seat;
     const uint64_t now = clocks_of_others(p);
-    return now > p->clocks_of_others ? now - p->clocks_of_others : 0;
+    const uint64_t then =
+        p->store->spec.cache_pulls ? shmt_min_u64(p->clocks_of_others, seat->pulled.clocks) : p->clocks_of_others;
+    return now > then ? now - then : 0;
+}
+
+uint64_t shmt_shm_clock(const struct shmt_seat *seat) { return ((const struct shmt_shm_seat *)(const void *)seat)->clock; }
+
+/* What counts is read first, and with acquire (shmt_gates_min): a copy that is made afterwards has what was pushed before those clocks.
+ * It pairs with the seq_cst store of shmt_gate_reach, and the release of `working` in shmt_shm_stop_counting. */
+void shmt_shm_look(const struct shmt_seat *seat, struct shmt_look *out) {
+    const struct shmt_shm_seat *p = (const struct shmt_shm_seat *)(const void *)seat;
+    const struct shmt_spec *spec = &p->store->spec;
+    out->slowest = shmt_min_u64(p->clock, shmt_gates_min(&p->clocks, SHMT_GATE_CLOCK));
+    out->updates = spec->unmeasured ? 0 : p->engine->updates(p);
+    out->clocks = spec->staleness_aware ? clocks_of_others(p) : 0;
 }
 
 void shmt_shm_pull_begins(struct shmt_shm_seat *p) {

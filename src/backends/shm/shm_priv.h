@@ -228,8 +228,12 @@ int shmt_shm_resume(struct shmt_store *store, const uint32_t *done, const double
 void shmt_shm_pull_begins(struct shmt_shm_seat *p);
 void shmt_shm_push_ends(struct shmt_shm_seat *p);
 
-/* Live modes: the clocks that others have counted since then. */
+/* Live modes: the clocks that others have counted since then, or since what was pulled was copied. */
 uint64_t shmt_shm_delay(const struct shmt_seat *seat);
+
+/* Cached pulls: see the entries of the same names in ps/backend_ops.h. */
+uint64_t shmt_shm_clock(const struct shmt_seat *seat);
+void shmt_shm_look(const struct shmt_seat *seat, struct shmt_look *out);
 
 /* guests.c */
 extern const struct shmt_guest_ops SHMT_SHM_GUESTS;

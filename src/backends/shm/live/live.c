@@ -1,6 +1,7 @@
 /* The engine of live modes with one copy of the parameters: pushes are updates of the shared rows at once, a clock is
  * counted per piece. */
 #include "backends/shm/shm_priv.h"
+#include "base/checked.h"
 #include "base/point.h"
 
 /* An earlier life has counted no clock for the piece that it did last, perhaps. */
@@ -47,10 +48,18 @@ static uint64_t updates(const struct shmt_shm_seat *p) {
     return sum;
 }
 
+/* Since the oldest line that was read was copied, or since the piece was claimed. */
+static uint64_t missed(const struct shmt_shm_seat *p) {
+    const uint64_t now = updates(p);
+    const uint64_t then = p->store->spec.cache_pulls ? shmt_min_u64(p->others, p->seat.pulled.updates) : p->others;
+    return now > then ? now - then : 0;
+}
+
 const struct shmt_shm_engine SHMT_SHM_LIVE = {.stage = {[SHMT_STAGE_WORK] = {.resume = resume}},
                                               .enter = enter,
                                               .claim = claim,
                                               .memory = memory,
                                               .publish = publish,
                                               .align = shmt_shm_align_clocks,
-                                              .updates = updates};
+                                              .updates = updates,
+                                              .missed = missed};
