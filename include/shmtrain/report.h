@@ -130,7 +130,7 @@ struct shmtrain_report {
     uint64_t page_bytes;              /* of the store's memory */
     const char *cpu;                  /* which compilation of the inner loops: "portable", "avx2", "avx512" or "neon" */
     const char *blas;                 /* the BLAS and its kernel, "OpenBLAS 0.3.21 Zen"; "": none was used */
-    const char *unwritten; /* the trace or metrics could not be written: what a note said of it; "": all is written */
+    const char *unwritten; /* the trace, record or metrics could not be written: what a note said of it; "": all is written */
     uint64_t parameter_bytes;
     uint64_t parameters_xxh64; /* XXH64, seed 0, of the final parameters: tables in order, rows in order, little-endian f32 */
     double tolerance; /* how near the optimum the objective was to be proved, as a part of it; NaN: the run took other steps */

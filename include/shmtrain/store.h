@@ -228,7 +228,7 @@ SHMTRAIN_API int shmtrain_data_files(const char *const *names, size_t n, char **
  * trains the model on it from zero, evaluates after each epoch. The store's tables become the model's; tables that were declared
  * before are gone.
  * Errors: as shmtrain_store_run, _DATA with file:line:column, and _NUMBERS when a loss or the parameters are no finite numbers.
- * A trace or metrics that could not be written are no error: a note tells, and `unwritten` of the report. */
+ * A trace, record or metrics that could not be written are no error: a note tells, and `unwritten` of the report. */
 SHMTRAIN_API int shmtrain_store_train(struct shmtrain_store *store, const char *data);
 
 /* Reads `data` for worker functions of your own, into *out, to be freed by shmtrain_data_free, before or after the store. Workers
@@ -269,8 +269,9 @@ SHMTRAIN_API int shmtrain_store_check_format(struct shmtrain_store *store, const
 SHMTRAIN_API int shmtrain_store_will_save_as(struct shmtrain_store *store, const char *format);
 
 /* Whether `path` may be written when the store trains on `data`, or scores it. 0: yes. _USAGE: it is a file that is read there
- * (the data, labels that are found by its name, what options `valid` and `weights` name), or written (`trace`, `metrics`, what
- * `cache` keeps), under whatever name. `data` NULL: what options name only. What cannot be read is no error here. */
+ * (the data, labels that are found by its name, what options `valid`, `weights` and `replay` name), or written (`trace`,
+ * `record`, `metrics`, what `cache` keeps), under whatever name. `data` NULL: what options name only. What cannot be read is
+ * no error here. */
 SHMTRAIN_API int shmtrain_store_check_output(struct shmtrain_store *store, const char *data, const char *path);
 
 /* Reads a model file that shmtrain_store_save has written, or LIBLINEAR (the content tells): its tables, parameters and model.

@@ -30,6 +30,7 @@ static void join_parts(struct shmtrain_store *s, const struct shmt_config *confi
                                .lease = &s->lease,
                                .metrics = &s->metrics,
                                .penalty = &s->penalty,
+                               .recording = &s->recording,
                                .snapshots = &s->snapshots,
                                .stalls = &s->stalls,
                                .standard = &s->standard,

@@ -10,6 +10,7 @@
 #include "loading/standard.h"
 #include "naming/lease.h"
 #include "naming/visit.h"
+#include "recording/recording.h"
 #include "running/plan.h"
 #include "scoring/scores.h"
 #include "watching/metrics.h"
@@ -45,6 +46,7 @@ struct shmtrain_store {
     struct shmt_lease lease;
     struct shmt_metrics metrics;
     struct shmt_penalty penalty;
+    struct shmt_recording recording;
     struct shmt_snapshots snapshots;
     struct shmt_stalls stalls;
     struct shmt_standard standard;

@@ -377,6 +377,13 @@ static int lost(struct shmt_store *store, bool ended, uint64_t *counted_out) {
 static const struct shmt_counters *counters(struct shmt_store *store, uint32_t rank) {
     return rank == 0 ? &store->counters : NULL;
 }
+/* One seat alone decides nothing. */
+static struct shmt_tape *tape(struct shmt_store *store, uint32_t rank) {
+    (void)store;
+    (void)rank;
+    return NULL;
+}
+
 static const struct shmt_ring *ring(struct shmt_store *store, uint32_t rank) { return rank == 0 ? store->ring : NULL; }
 static _Atomic uint32_t *stop_word(struct shmt_store *store) { return &store->stop; }
 static _Atomic uint32_t *abort_word(struct shmt_store *store) { return &store->abort; }
@@ -402,6 +409,7 @@ static const struct shmt_store_ops STORE = {.destroy = destroy,
                                             .lost = lost,
                                             .counters = counters,
                                             .ring = ring,
+                                            .tape = tape,
                                             .stop_word = stop_word,
                                             .abort_word = abort_word,
                                             .wake = wake};

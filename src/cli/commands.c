@@ -8,8 +8,8 @@
 #include "cli/topics.h"
 
 /* Of one run: several would take turns at them. */
-#define NOT_COMPARED                                                    \
-    "-mode -name -guests -metrics -trace -steps -tolerance -log-every " \
+#define NOT_COMPARED                                                                    \
+    "-mode -name -guests -metrics -trace -record -replay -steps -tolerance -log-every " \
     "-checkpoint -checkpoint-every -keep -resume "
 #define TABLES  "input-format label categorical ignore delimiter header " /* how text is read */
 #define SCORING "workers threads seed backend spawn bind " TABLES         /* what scoring with a model goes by */

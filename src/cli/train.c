@@ -58,6 +58,7 @@ static int save(struct shmtrain_store *store, const struct arguments *a) {
 static int check_files(struct shmtrain_store *store, const struct arguments *a, const char *data, bool *stdout_is_taken) {
     const struct output_wish wish[] = {{"--output", a->output, "the model"},
                                        {"--trace", arguments_value(a, "trace"), "the trace"},
+                                       {"--record", arguments_value(a, "record"), "the record"},
                                        {"--metrics", arguments_value(a, "metrics"), "metrics"}};
     const size_t n = sizeof wish / sizeof *wish;
     int status = output_check(store, &wish[0], NULL, data);

@@ -91,7 +91,7 @@ struct shmt_config {
     uint64_t measure;
     uint64_t log_every;                                                     /* steps; 0: none */
     char *cpu;                                                              /* "auto", or a path that there is */
-    char *slow, *race_window, *metrics, *trace;                             /* "": nobody, nowhere */
+    char *slow, *race_window, *metrics, *trace, *record, *replay;           /* "": nobody, nowhere */
     char *input_format, *label, *delimiter, *header, *categorical, *ignore; /* of tables as text */
     struct shmt_own_option own[SHMT_MOST_OWN]; /* what was set of models' own options (model_options.h) */
     uint32_t n_own;

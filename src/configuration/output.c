@@ -89,6 +89,8 @@ int shmt_output_check_read(struct shmt_call *call, const struct shmt_config *con
     if (stat(path, &file) != 0 || !S_ISREG(file.st_mode)) return 0; /* nothing is there, or nothing that is read */
     if (data && source_reads(data, &file)) return refuse(option, path, "the data", data, &call->error);
     if (valid_reads(config->valid, &file)) return refuse(option, path, "validation data", config->valid, &call->error);
+    if (config->replay[0] && is_file(config->replay, &file))
+        return refuse(option, path, "the record to replay", config->replay, &call->error);
     if (config->weights[0] && is_file(config->weights, &file))
         return refuse(option, path, "weights", config->weights, &call->error);
     return 0;
@@ -103,7 +105,9 @@ int shmt_output_check(struct shmt_call *call, const struct shmt_config *config, 
 
 /* What the run writes by itself would be replaced, or replace what is saved. */
 static int check_written(struct shmt_call *call, const struct shmt_config *config, const char *path) {
-    const struct { const char *path, *as; } written[] = {{config->trace, "the trace"}, {config->metrics, "metrics"}};
+    const struct {
+        const char *path, *as;
+    } written[] = {{config->trace, "the trace"}, {config->metrics, "metrics"}, {config->record, "the record"}};
     char shown[SHMT_NAME_SHOWN];
     shmt_show_name(path, shown);
     for (size_t i = 0; i < sizeof written / sizeof *written; i++)

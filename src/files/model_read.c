@@ -182,7 +182,7 @@ static bool is_table(const struct shmt_tensor *tensor) { return tensor->dtype ==
 
 static bool is_allowed(const struct shmt_model_in *in, const struct shmt_tensor *tensor) {
     if (strcmp(tensor->name, SHMT_MODEL_IDS) == 0 && tensor->dtype == SHMT_DTYPE_U64) return true;
-    return shmt_model_note(in, SHMT_MODEL_CHECKPOINT) && strchr(tensor->name, '/');
+    return (shmt_model_note(in, SHMT_MODEL_CHECKPOINT) || shmt_model_note(in, SHMT_MODEL_RECORD)) && strchr(tensor->name, '/');
 }
 
 static int take_tensor(struct shmt_model_in *in, const char *key, const json_t *value, struct shmt_error *e) {
@@ -318,11 +318,12 @@ static int find_checksum(const struct shmt_model_in *in, char found[SHMT_SEAL_CH
     return rc;
 }
 
-/* All checkpoints have a seal, and models since they name their format: one that is missing there is damage. */
+/* All checkpoints and records have a seal, and models since they name their format: one that is missing there is damage. */
 static int check_seal(const struct shmt_model_in *in, struct shmt_error *e) {
     const char *seal = shmt_model_note(in, SHMT_MODEL_SEAL), *format = shmt_model_note(in, SHMT_MODEL_FORMAT);
     char found[SHMT_SEAL_CHARS + 1], shown[48];
-    if (!seal && !format && !shmt_model_note(in, SHMT_MODEL_CHECKPOINT)) return 0;
+    const bool sealed = shmt_model_note(in, SHMT_MODEL_CHECKPOINT) || shmt_model_note(in, SHMT_MODEL_RECORD);
+    if (!seal && !format && !sealed) return 0;
     if (!seal || in->seal_off == 0)
         return shmt_fail(e, SHMTRAIN_E_DATA, "%s is damaged: key \"" SHMT_MODEL_SEAL "\": is missing in __metadata__; " AGAIN,
                          in->name);

@@ -14,6 +14,8 @@
 #define SHMT_MODEL_MOST_TENSORS 384
 #define SHMT_MODEL_CHECKPOINT   "shmtrain.checkpoint" /* the note that makes a checkpoint of a model */
 
+#define SHMT_MODEL_RECORD "shmtrain.record" /* the note of a record (recording/record_file.h), which is no model */
+
 struct shmt_model_in;
 
 /* Opens the file, and checks its header and its seal (model_file.h), for which all of it is read. A model that has none is opened,

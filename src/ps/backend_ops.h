@@ -27,6 +27,7 @@
 #include "ps/array.h"
 #include "ps/snapshot.h"
 #include "ps/spec.h"
+#include "ps/tape.h"
 #include "ps/trace.h"
 #include "update/span.h"
 
@@ -214,6 +215,7 @@ struct shmt_store_ops {
     int (*lost)(struct shmt_store *store, bool ended, uint64_t *counted_out);
     const struct shmt_counters *(*counters)(struct shmt_store *store, uint32_t rank);
     const struct shmt_ring *(*ring)(struct shmt_store *store, uint32_t rank); /* its events (spec.trace_events); NULL: none */
+    struct shmt_tape *(*tape)(struct shmt_store *store, uint32_t rank); /* its gradients (spec.tape); NULL: none are kept */
 
     /* For messages: the step (an item, or a batch) of this epoch that seat `rank` has begun and not completed, into *step_out:
      * 1; 0: there is none. NULL: nobody knows. */

@@ -48,6 +48,14 @@ struct shmt_pauses {
     uint32_t allowed; /* 1: and when somebody asks; there is room for a snapshot. 0: never at all */
 };
 
+/* Whether the decisions of a run are kept, or taken from a run that was (ps/tape.h). All zeros: neither. */
+enum shmt_tape_use { SHMT_TAPE_OFF, SHMT_TAPE_RECORD, SHMT_TAPE_REPLAY };
+struct shmt_tape_plan {
+    uint32_t use;    /* enum shmt_tape_use; in rounds alone */
+    uint32_t epochs; /* replay: so many are on the tapes */
+    uint64_t room;   /* gradients that the tape of each seat has room for */
+};
+
 struct shmt_spec {
     uint32_t n_seats;  /* places at the store: one for each thread that trains */
     uint32_t n_guests; /* the last ones of them: free at first, for workers that join by name */
@@ -93,7 +101,8 @@ struct shmt_spec {
     uint64_t board_bytes; /* shared memory for whoever drives the run (evaluation) */
     struct shmt_coll_room
         coll; /* of collectives; none where the store has a name. No field of spec_fields.h: no other program sees it */
-    uint64_t head_bytes; /* likewise, for whoever gives the store a name: what those who join need to know */
+    struct shmt_tape_plan tape; /* likewise: what has a name is neither recorded nor replayed */
+    uint64_t head_bytes;        /* bytes, for whoever gives the store a name: what those who join need to know */
     struct shmt_placement placement;
 };
 

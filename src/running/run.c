@@ -19,6 +19,7 @@
 #include "loading/standard.h"
 #include "naming/lease.h"
 #include "naming/visit.h"
+#include "recording/recording.h"
 #include "ps/collective.h"
 #include "segment/budget.h"
 #include "sync/host.h"
@@ -172,6 +173,7 @@ static int undo_scaling(struct shmt_run *run, int rc) {
 
 int shmt_run_job(struct shmt_run *run, const struct shmt_crew *crew, struct shmt_rows *rows) {
     int rc = make_backend(run, crew, rows);
+    if (rc == 0) rc = shmt_recording_start(run);
     if (rc < 0) return rc;
     note_idle_workers(run);
     note_rounds(run);
@@ -200,6 +202,7 @@ int shmt_run_job(struct shmt_run *run, const struct shmt_crew *crew, struct shmt
         shmt_report_progress(run);
         shmt_steps_tick(run); /* what has come since the last tick */
         rc = shmt_report_finish(run);
+        rc = shmt_recording_end(run, rc);
     }
     shmt_checkpoints_end(run, rc);
     return rc;
@@ -233,6 +236,7 @@ int shmt_run_function(struct shmt_run *run, shmtrain_worker *worker, void *arg) 
     if (!worker) return shmt_refuse(&run->call->error, "a run needs a worker function");
     int rc = shmt_run_begin(run);
     if (rc == 0) rc = shmt_trace_check(run->call, run->config, NULL);
+    if (rc == 0) rc = shmt_recording_begin(run, NULL);
     if (rc == 0) rc = shmt_metrics_open(run, NULL);
     if (rc == 0) rc = shmt_checkpoints_begin(run);
     if (rc == 0) rc = shmt_fit_refuse(run);
@@ -240,6 +244,7 @@ int shmt_run_function(struct shmt_run *run, shmtrain_worker *worker, void *arg) 
     if (rc == 0) rc = shmt_lease_begin(run);
     if (rc == 0) rc = shmt_crew_make(run->call, run->config, run->backend, SHMT_SEAT_OF_FUNCTION, &crew);
     if (rc == 0) rc = shmt_spec_of_config(run, &crew, NULL, run->n_examples, &run->spec);
+    if (rc == 0) rc = shmt_recording_plan(run, crew.n_threads);
     if (rc == 0) {
         shmt_rate_settle(run->config, false, &run->spec.rate); /* how noisy its gradients are, the application knows */
         shmt_validation_begin(run, worker, arg);
@@ -257,6 +262,7 @@ int shmt_run_function(struct shmt_run *run, shmtrain_worker *worker, void *arg) 
     if (rc == 0) rc = shmt_run_job(run, &crew, NULL);
     shmt_crew_free(&crew);
     shmt_checkpoints_close(run);
+    shmt_recording_close(run);
     shmt_readings_forget(&run->loading->passes);
     return shmt_metrics_end(run, shmt_lease_end(run, rc));
 }

@@ -29,6 +29,7 @@
 #include "loading/weights.h"
 #include "math/starts.h"
 #include "naming/lease.h"
+#include "recording/recording.h"
 #include "ps/replicas.h"
 #include "train/auto_rate.h"
 #include "watching/metrics.h"
@@ -245,6 +246,7 @@ static int restore_parameters(struct shmt_training *s) { return shmt_checkpoints
 
 static int check_data(struct shmt_training *s) {
     struct shmt_data_print print;
+    shmt_recording_take_data(s->run, &s->train.data);
     if (s->run->config->checkpoint[0] == '\0') return 0;
     shmt_data_print_make(&s->train.data, &print);
     return shmt_checkpoints_check_data(s->run, &print, s->train.columns.ids);
@@ -333,7 +335,7 @@ static int make_spec(struct shmt_training *s) {
     run->job.settings.threads = s->crew.n_threads;
     settle_items(s);
     ask_for_columns(s);
-    return 0;
+    return shmt_recording_plan(run, s->crew.n_threads);
 }
 
 /* What validation is called: its file, "0.1 of FILE", or "". To be freed. */
@@ -530,12 +532,14 @@ int shmt_run_training(struct shmt_run *run, const char *data) {
     struct shmt_training s = {.run = run, .source = data};
     int rc = begin(&s, false);
     if (rc == 0) rc = shmt_trace_check(run->call, run->config, data);
+    if (rc == 0) rc = shmt_recording_begin(run, data);
     if (rc == 0) rc = shmt_metrics_open(run, data);
     if (rc == 0) rc = shmt_lease_begin(run);
     if (rc == 0) shmt_table_begin(run->loading, run->from);
     if (rc == 0) rc = prepare(&s, false);
     if (rc == 0) rc = train(&s);
     shmt_checkpoints_close(run);
+    shmt_recording_close(run);
     rc = shmt_metrics_end(run, shmt_lease_end(run, rc));
     end(&s);
     return rc;

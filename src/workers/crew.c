@@ -29,9 +29,10 @@ enum shmt_seating shmt_seating_of(const struct shmtrain_model *model) {
     return model->traits.loops ? SHMT_SEAT_OF_LOOPS : SHMT_SEAT_OF_THREAD;
 }
 
-/* The option's; threads where the backend's seats cannot be taken in other processes. */
+/* The option's, or fibers to replay a run; threads where the backend's seats cannot be taken in other processes. */
 static const struct shmt_team_kind *kind_of(const struct shmt_config *config, const struct shmt_backend *backend) {
-    const struct shmt_team_kind *kind = config->parsed.spawn.kind;
+    const bool in_virtual_time = config->replay[0] && !shmt_config_is_given(config, "spawn");
+    const struct shmt_team_kind *kind = in_virtual_time ? &SHMT_TEAM_FIBERS : config->parsed.spawn.kind;
     return kind->shares_process || (backend->caps & SHMT_CAP_PROCESSES) ? kind : &SHMT_TEAM_THREADS;
 }
 
@@ -72,6 +73,7 @@ int shmt_crew_open_topo(struct shmt_call *call, struct shmt_crew *crew) {
 }
 
 static const char *given_for_fibers(const struct shmt_config *c) {
+    if (c->replay[0]) return "--replay";
     return c->sim[0] != '\0' ? "--sim" : shmt_config_is_given(c, "fiber-stack") ? "--fiber-stack" : NULL;
 }
 
@@ -81,6 +83,9 @@ static int settle_fibers(struct shmt_call *call, const struct shmt_config *c, st
     if (crew->kind != &SHMT_TEAM_FIBERS && in_vain)
         return shmt_refuse(&call->error, "%s is for workers in virtual time: use --spawn fibers, or leave it out", in_vain);
     if (crew->kind != &SHMT_TEAM_FIBERS) return 0;
+    if (c->replay[0] && (c->parsed.sim.n_deaths > 0 || c->on_stall == SHMT_STALL_KILL))
+        return shmt_refuse(&call->error, "--replay: nobody dies in it: leave out %s",
+                           c->parsed.sim.n_deaths > 0 ? "death= of --sim" : "--on-stall kill");
     if (crew->n_threads > 1) return shmt_refuse(&call->error, "--spawn fibers: each worker has one thread: use --threads 1");
     if (c->name[0])
         return shmt_refuse(&call->error, "--spawn fibers: nobody can join workers in virtual time: leave out --name");

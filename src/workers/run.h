@@ -26,6 +26,7 @@ struct shmt_metrics;
 struct shmt_offered;
 struct shmt_parameters;
 struct shmt_penalty;
+struct shmt_recording;
 struct shmt_snapshots;
 struct shmt_stalls;
 struct shmt_standard;
@@ -87,6 +88,7 @@ struct shmt_run {
     struct shmt_lease *lease; /* its name */
     struct shmt_metrics *metrics;
     struct shmt_penalty *penalty;
+    struct shmt_recording *recording;
     struct shmt_snapshots *snapshots; /* for the application */
     struct shmt_stalls *stalls;
     struct shmt_standard *standard;

@@ -27,22 +27,30 @@ static bool take_up(struct shmt_shm_seat *p, uint64_t *piece_out) {
     return true;
 }
 
+/* 1, 0: there is none, or a status. */
+static int claim_piece(struct shmt_shm_seat *p, uint64_t *piece_out) {
+    if (shmt_shm_replays(p)) return shmt_shm_tape_claim(p, piece_out);
+    return shmt_ledger_claim(p->store->ledger, &p->claims, p->epoch, p->seat.life, piece_out);
+}
+
 int shmt_shm_deal(struct shmt_shm_seat *p) {
     struct shmt_store *store = p->store;
     const struct shmt_spec *spec = &store->spec;
     uint64_t piece;
+    int rc = 0;
     if (spec->pauses.allowed && p->seat.rank == 0) shmt_shm_look_for_pause(p);
     /* relaxed, all: flags that carry nothing but themselves */
-    const bool stopping = load_relaxed(&store->control->stop) || !shmt_spec_has_step(spec, p->epoch, 0);
+    const bool stop = load_relaxed(&store->control->stop) && !shmt_shm_replays(p); /* a replay ends otherwise (taping.c) */
+    const bool stopping = stop || !shmt_spec_has_step(spec, p->epoch, 0);
     const bool pausing = load_relaxed(&store->control->pause_step) != SHMT_NO_LIMIT;
     if (load_relaxed(&store->control->abort)) return SHMTRAIN_E_STOPPED;
     /* Before a pause, too: who asks then whether there is more to be dealt takes what is claimed for done. */
     bool found = !stopping && p->seat.life > 0 && take_up(p, &piece);
-    while (!found && !stopping && !pausing && shmt_ledger_claim(store->ledger, &p->claims, p->epoch, p->seat.life, &piece)) {
+    while (!found && !stopping && !pausing && (rc = claim_piece(p, &piece)) == 1) {
         found = shmt_spec_has_step(spec, p->epoch, piece);
         if (found) break; /* pieces beyond max_steps are claimed and left undone */
     }
-    if (!found) return 0;
+    if (!found) return rc;
     SHMT_POINT("claim:after");
     p->piece = piece;
     p->work = (struct shmtrain_work){.first = piece * spec->item,

@@ -11,6 +11,7 @@
 
 #include "ps/backend_ops.h"
 #include "ps/replicas.h"
+#include "ps/tape.h"
 #include "sync/gate.h"
 
 #define SHMT_SHM_LAYOUT_VERSION 19
@@ -155,8 +156,11 @@ struct shmt_shm_piece {
     PART(counted, _Atomic uint64_t, spec->count_lost, product(plan, l->flat.n, sizeof(uint64_t)), page)                        \
     PART(grad, unsigned char, seats, pages(plan, array, buffers, page), page)       /* a seat's buffers */                     \
     PART(map, unsigned char, seats, pages(plan, l->map_bytes, buffers, 4096), page) /* its touched maps */                     \
+    PART(pulled, float, seats, spec->tape.use ? pages(plan, array, 1, page) : 0,                                               \
+         page) /* rounds: what a seat's weights were */                                                                        \
     PART(ring, unsigned char, seats, pages(plan, shmt_ring_bytes(spec->trace_events), 1, 4096), page)                          \
-    PART(old, unsigned char, seats, pages(plan, undo_bytes(spec, l->planes), 1, 4096), 4096) /* or its log of a merge */       \
+    PART(tape, unsigned char, seats, pages(plan, shmt_tape_bytes(spec->tape.room), 1, 4096), page) /* rounds: ps/tape.h */     \
+    PART(old, unsigned char, seats, pages(plan, undo_bytes(spec, l->planes), 1, 4096), 4096)       /* or its log of a merge */ \
     PART(replica, unsigned char, l->n_replicas, pages(plan, held, copies, held_page), held_page)                               \
     PART(row_place, uint32_t, spec->row_places ? spec->table[0].rows : 0, sizeof(uint32_t), 4096)                              \
     PART(snapshot_clock, uint64_t, spec->pauses.allowed ? seats : 0, sizeof(uint64_t), SHMT_LINE)                              \

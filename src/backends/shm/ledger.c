@@ -5,7 +5,7 @@
 
 static uint64_t tag(uint32_t epoch) { return ((uint64_t)epoch + 1) << 32; }
 
-static bool take(struct shmt_shm_piece *piece, uint32_t epoch, uint32_t life, uint32_t self) {
+bool shmt_ledger_take(struct shmt_shm_piece *piece, uint32_t epoch, uint32_t life, uint32_t self) {
     /* relaxed: only a hint, the compare-and-swap decides */
     uint64_t found = load_relaxed(&piece->owner);
     if (found >= tag(epoch)) return false;
@@ -19,7 +19,8 @@ static bool take(struct shmt_shm_piece *piece, uint32_t epoch, uint32_t life, ui
 bool shmt_ledger_claim(struct shmt_shm_piece *ledger, struct shmt_claims *claims, uint32_t epoch, uint32_t life,
                        uint64_t *piece_out) {
     while (shmt_claims_next(claims, piece_out))
-        if (take(&ledger[*piece_out], epoch, life, claims->self)) return true; /* else: before a pause, or by others */
+        if (shmt_ledger_take(&ledger[*piece_out], epoch, life, claims->self))
+            return true; /* else: before a pause, or by others */
     return false;
 }
 

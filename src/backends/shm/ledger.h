@@ -13,6 +13,9 @@
 bool shmt_ledger_claim(struct shmt_shm_piece *ledger, struct shmt_claims *claims, uint32_t epoch, uint32_t life,
                        uint64_t *piece_out);
 
+/* Claims this piece; false: somebody has it. */
+bool shmt_ledger_take(struct shmt_shm_piece *piece, uint32_t epoch, uint32_t life, uint32_t self);
+
 /* By the owner: the piece is done. */
 void shmt_ledger_done(struct shmt_shm_piece *piece, uint32_t epoch, uint64_t examples);
 

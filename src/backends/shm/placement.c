@@ -75,10 +75,12 @@ static void place_seats(struct ranges *r) {
     }
     for (uint32_t seat = 0; seat < r->spec->n_seats; seat++) {
         bind_one(r, &l->grad, seat, p->seat_node[seat]);
+        bind_one(r, &l->pulled, seat, p->seat_node[seat]);
         if (seat < l->coll_exchange.n) bind_one(r, &l->coll_exchange, seat, p->seat_node[seat]);
         if (l->page_bytes != 4096) continue; /* these end where no large page does */
         bind_one(r, &l->map, seat, p->seat_node[seat]);
         bind_one(r, &l->ring, seat, p->seat_node[seat]);
+        bind_one(r, &l->tape, seat, p->seat_node[seat]);
     }
 }
 
@@ -100,7 +102,7 @@ int shmt_shm_ranges_make(const struct shmt_spec *spec, const struct shmt_shm_lay
     if (p->n_nodes == 0 || p->policy == SHMT_PLACE_OFF) return 0;
     struct shmt_shard *shard = malloc(most * sizeof *shard);
     struct ranges r = {.spec = spec, .layout = layout};
-    r.at = calloc(arrays * most + 4 * spec->n_seats + layout->n_replicas + 1, sizeof *r.at);
+    r.at = calloc(arrays * most + 6 * spec->n_seats + layout->n_replicas + 1, sizeof *r.at);
     if (!shard || !r.at) {
         free(shard);
         free(r.at);

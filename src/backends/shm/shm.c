@@ -44,7 +44,9 @@ static void populate(struct shmt_shm_seat *p) {
     populate_one(store, &l->grad, p->seat.rank);
     populate_one(store, &l->replica, shmt_replicas_of(&store->spec, p->seat.rank));
     populate_one(store, &l->map, p->seat.rank);
+    populate_one(store, &l->pulled, p->seat.rank);
     populate_one(store, &l->ring, p->seat.rank);
+    populate_one(store, &l->tape, p->seat.rank);
 }
 
 static struct shmt_ring *ring_of(const struct shmt_store *store, uint32_t rank) {
@@ -334,6 +336,11 @@ static int in_hand(struct shmt_store *store, uint32_t rank, uint32_t epoch, uint
     return shmt_ledger_in_hand(store->ledger, shmt_spec_pieces(&store->spec), epoch, rank, step_out);
 }
 
+static struct shmt_tape *tape(struct shmt_store *store, uint32_t rank) {
+    if (store->spec.tape.room == 0 || rank >= store->spec.n_seats) return NULL;
+    return (struct shmt_tape *)(void *)(store->tape + rank * store->layout.tape.each);
+}
+
 static const struct shmt_ring *ring(struct shmt_store *store, uint32_t rank) {
     return store->spec.trace_events > 0 && rank < store->spec.n_seats ? ring_of(store, rank) : NULL;
 }
@@ -374,6 +381,7 @@ static const struct shmt_store_ops STORE = {
     .lost = lost,
     .counters = counters,
     .ring = ring,
+    .tape = tape,
     .in_hand = in_hand,
     .stop_word = stop_word,
     .abort_word = abort_word,

@@ -178,6 +178,12 @@ void shmt_shm_count_present(struct shmt_shm_seat *p);
 /* Behind the meeting that begins an epoch: 1: I take part in it, 0: the run is over for me; _USAGE: the store is damaged. */
 int shmt_shm_begin_epoch(struct shmt_shm_seat *p);
 
+/* Rounds: what it does is what its tape says (ps/tape.h). */
+static inline bool shmt_shm_replays(const struct shmt_shm_seat *p) { return p->store->spec.tape.use == SHMT_TAPE_REPLAY; }
+
+/* rounds/taping.c: my next piece of this epoch, which becomes mine: 1; 0: there is none; or a status. */
+int shmt_shm_tape_claim(struct shmt_shm_seat *p, uint64_t *piece_out);
+
 /* A wait for seat `for_whom` begins (1) or ends (0): while the seat is at work its time goes to p->wait_ns then. Told by the
  * gates. */
 void shmt_shm_note_wait(void *seat, int waits, uint32_t for_whom);

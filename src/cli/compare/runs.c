@@ -69,8 +69,8 @@ static int set_number(struct shmtrain_store *store, const char *option, uint64_t
 
 /* All options of the run; names, and files that are one run's, are not for several (commands.c refuses them). */
 static int configure(const struct attempt *a, struct shmtrain_store *store) {
-    static const char *const OFF[][2] = {{"name", ""},       {"metrics", ""}, {"trace", ""},
-                                         {"checkpoint", ""}, {"resume", "0"}, {"keep", "all"}};
+    static const char *const OFF[][2] = {{"name", ""},   {"metrics", ""},    {"trace", ""},   {"record", ""},
+                                         {"replay", ""}, {"checkpoint", ""}, {"resume", "0"}, {"keep", "all"}};
     const struct comparison *c = a->comparison;
     int rc = arguments_configure(c->arguments, store);
     for (size_t i = 0; i < sizeof OFF / sizeof *OFF && rc == 0; i++) rc = shmtrain_store_set(store, OFF[i][0], OFF[i][1]);

@@ -87,7 +87,16 @@ static void write_list(const struct look *look, uint64_t before) {
     }
     SHMT_POINT("list:half");
     store_release(&mine->examples, examples);
-    store_release(&mine->step, items - look->all.arrived - look->all.late);
+    const uint64_t step = items - look->all.arrived - look->all.late;
+    store_release(&mine->step, shmt_shm_replays(look->p) ? look->p->rounds->taped.closing : step);
+}
+
+/* For my tape: relaxed, the words are mine. */
+static void note_closing(const struct look *look) {
+    struct shmt_shm_seat *p = look->p;
+    struct shmt_taped *taped = &p->rounds->taped;
+    taped->closing = load_relaxed(&p->store->offer[p->seat.rank].list[look->round % 2].step);
+    taped->members = look->all.arrived + look->all.late;
 }
 
 /* Tries to close the round that `look` has found complete. False: somebody else has. */
@@ -99,13 +108,24 @@ static bool close_round(const struct look *look) {
     write_list(look, word);
     SHMT_POINT("close:before");
     /* release: my list, and the gradients whose arrival I have seen; pairs with the acquire of whoever looks at the word */
-    return lock_release(round, &word, (look->round + 1) << SHMT_RANK_BITS | (p->seat.rank + 1));
+    if (!lock_release(round, &word, (look->round + 1) << SHMT_RANK_BITS | (p->seat.rank + 1))) return false;
+    if (shmt_shm_records(p)) note_closing(look);
+    return true;
 }
 
-/* For shmt_gates_wait_until: the round is closed, or I can close it. */
+/* Whether I can close the round. */
+static bool is_complete(struct look *look, uint32_t *missing_out) {
+    const bool enough = look_around(look, missing_out);
+    if (!shmt_shm_replays(look->p)) return enough;
+    *missing_out = UINT32_MAX;
+    return shmt_shm_tape_closes(look->p, look->round, look->all.arrived + look->all.late);
+}
+
+/* For shmt_gates_wait_until: the round is closed, or I can close it; or who replays is stopped. */
 static int is_decided(void *arg, uint32_t *for_whom_out) {
     struct look *look = arg;
-    return shmt_shm_rounds_closed(look->p->store) > look->round || look_around(look, for_whom_out);
+    return shmt_shm_rounds_closed(look->p->store) > look->round || is_complete(look, for_whom_out) ||
+           shmt_shm_tape_is_stopped(look->p);
 }
 
 int shmt_shm_wait_for_round(struct shmt_shm_seat *p, uint64_t round) {
@@ -114,8 +134,9 @@ int shmt_shm_wait_for_round(struct shmt_shm_seat *p, uint64_t round) {
     p->wait_ns = &p->slot->counters.wait_clock_ns;
     while (shmt_shm_rounds_closed(p->store) <= round) {
         if (shmt_gates_wait_until(&p->clocks, is_decided, &look)) return SHMTRAIN_E_STOPPED;
+        if (shmt_shm_tape_is_stopped(p)) return shmt_shm_tape_stop(p);
         /* once more: who found the round closed has not looked around */
-        if (!look_around(&look, &missing) || !close_round(&look)) continue;
+        if (!is_complete(&look, &missing) || !close_round(&look)) continue;
         SHMT_POINT("close:after");
         shmt_gates_notify(&p->clocks);
     }

@@ -123,6 +123,11 @@ static int publish_clock(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
     store_relaxed(&store->offer[p->seat.rank].examples[slot_of(p)], p->work.n); /* published by the clock */
     shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, ++p->clock);
     *out = (struct shmtrain_fate){.clock = p->clock, .applied = (uint32_t)p->work.n};
+    p->rounds->taped.applied = p->clock - 1;
+    if (shmt_shm_replays(p)) { /* it waits when it begins the next one */
+        shmt_gates_notify(&p->clocks);
+        return 0;
+    }
     const uint64_t target = shmt_policy_wait_for(&store->spec.policy, p->clock);
     p->slowest = shmt_gates_min(&p->clocks, SHMT_GATE_CLOCK);
     int rc = shmt_shm_apply_share(p, p->slowest);
@@ -133,7 +138,7 @@ static int publish_clock(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
 /* ---- with a quorum ---- */
 
 /* I go on with the round that is open when all before it are applied everywhere. */
-static int catch_up(struct shmt_shm_seat *p) {
+int shmt_shm_catch_up(struct shmt_shm_seat *p) {
     do {
         p->clock = shmt_shm_rounds_closed(p->store);
         const int rc = shmt_shm_apply_until(p, p->clock);
@@ -151,10 +156,12 @@ static int offer(struct shmt_shm_seat *p) {
     store_relaxed(&mine->late, r->late); /* published by the clock */
     SHMT_POINT("offer:late");
     shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, round + 1);
+    if (shmt_shm_replays(p)) shmt_gates_notify(&p->clocks);
     const int rc = shmt_shm_wait_for_round(p, round);
     if (rc < 0) return rc;
     SHMT_POINT("offer:decided");
     r->turned = shmt_shm_turned(p);
+    if (r->turned != before) r->taped.applied = round;
     return r->turned != before;
 }
 
@@ -165,10 +172,31 @@ static int offer_late(struct shmt_shm_seat *p) {
     while (in == 0) {
         (void)shmt_shm_begin_stage(p, SHMT_STAGE_OFFER);
         in = offer(p);
-        const int rc = in < 0 ? in : catch_up(p);
+        const int rc = in < 0 ? in : shmt_shm_catch_up(p);
         if (rc < 0) return rc;
     }
     return 0;
+}
+
+/* What became of the gradient in hand becomes of it again. */
+static int publish_taped(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
+    const struct shmt_taped *taped = &p->rounds->taped;
+    const uint32_t examples = (uint32_t)p->work.n;
+    const bool dropped = taped->applied == SHMT_TAPED_NONE, late = !dropped && taped->applied != p->clock;
+    struct shmtrain_fate fate = {.dropped = dropped ? examples : 0, .folded = late ? examples : 0};
+    int rc = 0;
+    if (late) rc = shmt_shm_tape_wait(p, taped->applied);
+    if (rc < 0) return rc;
+    if (!dropped) {
+        p->clock = taped->applied;
+        p->rounds->late = late;
+        rc = shmt_shm_tape_check_in(p, offer(p));
+        if (rc == 1) rc = shmt_shm_apply_until(p, ++p->clock);
+    }
+    if (!dropped && !late) fate.applied = examples;
+    fate.clock = p->clock;
+    *out = fate;
+    return rc;
 }
 
 static int publish_offer(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
@@ -177,8 +205,9 @@ static int publish_offer(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
     struct shmtrain_fate fate = {0};
     store_relaxed(&mine->examples[0], p->work.n); /* published by the clock, both */
     store_relaxed(&mine->items, p->done + 1);
+    if (shmt_shm_replays(p)) return publish_taped(p, out);
     const int in = offer(p);
-    int rc = in < 0 ? in : catch_up(p);
+    int rc = in < 0 ? in : shmt_shm_catch_up(p);
     if (rc < 0) return rc;
     if (in == 1) {
         fate.applied = examples;
@@ -197,6 +226,7 @@ static int publish_offer(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
 static void settle(struct shmt_shm_seat *p, const struct shmtrain_fate *fate) {
     struct shmt_counters *c = &p->slot->counters;
     p->done++;
+    if (shmt_shm_records(p)) shmt_shm_tape_keep(p);
     (void)shmt_shm_begin_stage(p, SHMT_STAGE_WORK);
     bump_relaxed(&c->dropped, fate->dropped); /* relaxed, both: my own words */
     bump_relaxed(&c->folded, fate->folded);
@@ -218,7 +248,8 @@ static int publish_late(struct shmt_shm_seat *p) {
  * I compute is not counted. It stays behind a death, whose next life offers the same gradient. */
 static void note_pulled(struct shmt_shm_seat *p, uint32_t slot) {
     const bool waits = shmt_shm_has_quorum(p->store); /* until they are applied */
-    const uint64_t seen = waits ? p->clock : shmt_min_u64(shmt_shm_updates_of_all(p->store), p->clock);
+    uint64_t seen = waits ? p->clock : shmt_min_u64(shmt_shm_updates_of_all(p->store), p->clock);
+    if (p->store->spec.tape.use) seen = p->rounds->taped.pulled;      /* the copy's */
     store_relaxed(&p->store->offer[p->seat.rank].pulled[slot], seen); /* published by the clock */
 }
 
@@ -267,7 +298,10 @@ static int claim(struct shmt_shm_seat *p) {
     int rc = shmt_shm_deal(p);
     if (rc == 0) return finish(p);
     if (rc < 0) return rc;
-    if (shmt_shm_has_quorum(p->store)) rc = catch_up(p); /* rounds may have been closed since my last one, or before my first */
+    if (p->store->spec.tape.use)
+        rc = shmt_shm_tape_pull(p);
+    else if (shmt_shm_has_quorum(p->store))
+        rc = shmt_shm_catch_up(p); /* rounds may have been closed since my last one, or before my first */
     if (rc < 0) return rc;
     SHMT_POINT("gradient:before");
     begin_gradient(p);
@@ -276,7 +310,8 @@ static int claim(struct shmt_shm_seat *p) {
 
 static void memory(const struct shmt_shm_seat *p, struct shmt_shm_memory *out) {
     const uint32_t slot = slot_of(p);
-    *out = (struct shmt_shm_memory){.weight = p->store->weight,
+    const bool taped = p->store->spec.tape.use != SHMT_TAPE_OFF;
+    *out = (struct shmt_shm_memory){.weight = taped ? shmt_shm_pulled(p->store, p->seat.rank) : p->store->weight,
                                     .sink = shmt_shm_buffer(p->store, p->seat.rank, slot),
                                     .touched = shmt_shm_map(p->store, p->seat.rank, slot)};
 }

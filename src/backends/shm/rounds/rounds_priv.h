@@ -38,6 +38,7 @@
 #pragma once
 
 #include "backends/shm/shm_priv.h"
+#include "ps/tape.h"
 
 #define SHMT_RANK_BITS 16 /* of lock words that count in the bits above: rank + 1, 0: nobody */
 
@@ -60,11 +61,23 @@ struct shmt_shm_rounds {
     bool late;        /* quorum: my offer has missed its round, and is for a later one */
     uint64_t turned;  /* quorum: my bit of the lists, 0 or 1: how often my gradients got in */
     struct shmt_shm_recipe recipe;
+    struct shmt_taped taped; /* recorded, or replayed: my gradient in hand */
+    uint64_t begun;          /* replayed: gradients of my tape that I have begun */
 };
 
 static inline bool shmt_shm_has_quorum(const struct shmt_store *store) { return store->spec.policy.quorum != SHMT_QUORUM_ALL; }
 
+static inline bool shmt_shm_records(const struct shmt_shm_seat *p) { return p->store->spec.tape.use == SHMT_TAPE_RECORD; }
+
+/* Recorded, or replayed: the weights that a seat's gradient is computed on, in the shape of the flat array. */
+static inline float *shmt_shm_pulled(const struct shmt_store *store, uint32_t seat) {
+    return store->pulled + seat * (store->layout.pulled.each / sizeof *store->pulled);
+}
+
 /* rounds.c */
+
+/* With a quorum: I go on with the round that is open when all before it are applied everywhere. 0 or a status. */
+int shmt_shm_catch_up(struct shmt_shm_seat *p);
 
 /* Finds what update `u` is made of: p->rounds->recipe. The caller has seen that it is fixed. False: all slices have had it by
  * now, or the store is damaged. */
@@ -82,6 +95,10 @@ int shmt_shm_apply_until(struct shmt_shm_seat *p, uint64_t need);
 /* Brings my share of the slices to `most`, the number of updates that are fixed, where nobody is at them. Waits for nobody.
  * Returns as shmt_shm_apply_until. */
 int shmt_shm_apply_share(struct shmt_shm_seat *p, uint64_t most);
+
+/* Copies the weights to where my gradient is computed, when all slices have had exactly `had` updates: 1. 0: one has had more; it has
+ * stopped there. _STOPPED. All have had as many. */
+int shmt_shm_copy_weights(struct shmt_shm_seat *p, uint64_t had);
 
 /* Updates that the first slice has had. */
 uint64_t shmt_shm_updates(const struct shmt_store *store);
@@ -102,3 +119,27 @@ uint64_t shmt_shm_turned(const struct shmt_shm_seat *p);
 
 /* shmt_shm_find_recipe with a quorum. */
 bool shmt_shm_read_list(struct shmt_shm_seat *p, uint64_t u);
+
+/* taping.c: of rounds that are recorded or replayed */
+
+/* Before a gradient is begun: waits until it can be computed on the weights that it is to see, and copies them. 0 or a status. */
+int shmt_shm_tape_pull(struct shmt_shm_seat *p);
+
+/* Recorded: my gradient is settled. */
+void shmt_shm_tape_keep(struct shmt_shm_seat *p);
+
+/* Replayed: the run is to stop; the sentence of that, and its status. */
+bool shmt_shm_tape_is_stopped(const struct shmt_shm_seat *p);
+int shmt_shm_tape_stop(struct shmt_shm_seat *p);
+
+/* Replayed: waits until so many updates are decided and may be applied, and applies them. 0 or a status. */
+int shmt_shm_tape_wait(struct shmt_shm_seat *p, uint64_t updates);
+
+/* Replayed: all gradients that were begun without this update are begun: it may be closed, and applied. */
+bool shmt_shm_tape_allows(const struct shmt_store *store, uint64_t update);
+
+/* Replayed: it was I who closed that round, with as many gradients as have arrived, and it may be closed. */
+bool shmt_shm_tape_closes(const struct shmt_shm_seat *p, uint64_t round, uint32_t n_arrived);
+
+/* Whether an offer got in, or a status: replayed, it has to. */
+int shmt_shm_tape_check_in(struct shmt_shm_seat *p, int in);

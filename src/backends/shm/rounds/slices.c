@@ -5,6 +5,8 @@
  * compare-and-swap with acquire, and given back with the next number by a release store: so the weights and the rule's state
  * pass from one to the next, and whoever sees that all slices have had an update (acquire) sees the weights, and knows that
  * nobody reads the update's gradients any more. */
+#include <string.h>
+
 #include "backends/shm/rounds/rounds_priv.h"
 #include "base/checked.h"
 #include "base/point.h"
@@ -223,4 +225,53 @@ int shmt_shm_apply_share(struct shmt_shm_seat *p, uint64_t most) {
     const uint64_t next = (uint64_t)walk.n * (p->seat.index + 1) / p->seat.n_present;
     walk.n = (uint32_t)next - walk.first;
     return most > p->rounds->applied ? go_over(&walk) : 0;
+}
+
+/* ---- copies ---- */
+
+/* A slice that somebody else is at. */
+struct busy {
+    const struct shmt_store *store;
+    uint32_t slice;
+};
+
+/* For shmt_gates_wait_until: nobody is at it any more. relaxed: who finds it free takes it with acquire. */
+static int is_free(void *arg, uint32_t *for_whom_out) {
+    const struct busy *busy = arg;
+    const uint32_t holder = holder_of(load_relaxed(&busy->store->slice[busy->slice].word));
+    if (holder != 0) *for_whom_out = holder - 1;
+    return holder == 0;
+}
+
+/* Takes slice i as it is: 1; 0: it has had more updates; _STOPPED. */
+static int take_as_it_is(struct walk *walk, uint32_t i, uint64_t had) {
+    struct shmt_shm_seat *p = walk->p;
+    struct busy busy = {p->store, i};
+    for (;;) {
+        const uint64_t word = load_acquire(&p->store->slice[i].word); /* acquire: as in `bring` */
+        if (updates_of(word) > had) return 0;
+        if (holder_of(word) == 0 && take(walk, i, word)) return 1;
+        if (holder_of(word) == 0) continue;
+        shmt_gates_notify(&p->clocks); /* those who wait for what I have copied */
+        p->wait_ns = &p->slot->counters.wait_clock_ns;
+        if (shmt_gates_wait_until(&p->clocks, is_free, &busy)) return SHMTRAIN_E_STOPPED;
+    }
+}
+
+int shmt_shm_copy_weights(struct shmt_shm_seat *p, uint64_t had) {
+    const struct shmt_store *store = p->store;
+    float *to = shmt_shm_pulled(store, p->seat.rank);
+    struct walk walk = walk_of(p, had);
+    int rc = 1;
+    for (uint32_t k = 0; k < walk.n && rc == 1; k++) {
+        const uint32_t i = (walk.first + k) % walk.n;
+        uint64_t from, end;
+        rc = take_as_it_is(&walk, i, had);
+        if (rc != 1) break;
+        shmt_slice(store->layout.flat.n, i, walk.n, &from, &end);
+        memcpy(to + from, store->weight + from, (end - from) * sizeof *to);
+        store_release(&store->slice[i].word, had << SHMT_RANK_BITS); /* pairs with the acquire in `take` */
+    }
+    shmt_gates_notify(&p->clocks);
+    return rc;
 }
