@@ -49,7 +49,7 @@ static void what_differs_is_named(void **state) {
         {2, "this run is in async, and that of said.record was in a mode that aggregates", {"--replay", "said.record", DATA}},
         {2, "--mode sync or backup, or --write aggregate", {"--mode", "async", "--record", "new.record", DATA}},
         {2, "is read as the record to replay", {"--replay", "said.record", "--trace", "said.record", DATA}},
-        {1, "none.record", {"--replay", "none.record", DATA}},
+        {1, "cannot open the record none.record: No such file", {"--replay", "none.record", DATA}},
     };
     struct program *p = RUN(RUN_AS, "--mode", "sync", "--record", "said.record", DATA);
     program_assert_status(p, 0);
@@ -71,9 +71,20 @@ static void a_damaged_record_is_refused(void **state) {
     program_assert_refused(p, 1, "damaged.record is damaged: its checksum does not match its contents");
 }
 
+static void a_record_is_no_model(void **state) {
+    (void)state;
+    struct program *p = RUN(RUN_AS, "--mode", "backup:2", "--record", "no.model", DATA);
+    program_assert_status(p, 0);
+    p = RUN("inspect", "no.model");
+    program_assert_status(p, 0);
+    assert_non_null(strstr(p->text[OUT], "kind        record, "));
+    p = RUN("predict", "no.model", DATA);
+    program_assert_refused(p, 1, "no.model is the record of a run, and no model: --replay repeats the run");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {PROGRAM_TEST(a_run_of_processes_is_replayed_by_fibers),
                                        PROGRAM_TEST(both_say_in_a_line_what_they_did), PROGRAM_TEST(what_differs_is_named),
-                                       PROGRAM_TEST(a_damaged_record_is_refused)};
+                                       PROGRAM_TEST(a_damaged_record_is_refused), PROGRAM_TEST(a_record_is_no_model)};
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);
 }

@@ -13,7 +13,7 @@ extern "C" {
 #define SHMTRAIN_FILE_TENSORS 384 /* that a file has at most */
 #define SHMTRAIN_FILE_NAME    64  /* bytes of a name, with the final 0; longer ones are cut off */
 
-enum shmtrain_file_kind { SHMTRAIN_FILE_MODEL, SHMTRAIN_FILE_CHECKPOINT, SHMTRAIN_FILE_LIBLINEAR };
+enum shmtrain_file_kind { SHMTRAIN_FILE_MODEL, SHMTRAIN_FILE_CHECKPOINT, SHMTRAIN_FILE_LIBLINEAR, SHMTRAIN_FILE_RECORD };
 
 /* A tensor (rows, width), or (rows) where width is 1. Figures are of its finite elements; NaN: there are none. */
 struct shmtrain_tensor_info {

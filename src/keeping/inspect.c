@@ -219,6 +219,7 @@ static int look_at_file(struct shmt_call *call, const char *path, const struct s
     out->bytes = shmt_model_bytes(in);
     out->kind = shmt_model_is_liblinear(in)                          ? SHMTRAIN_FILE_LIBLINEAR
                 : shmt_model_note(in, SHMT_MODEL_CHECKPOINT) != NULL ? SHMTRAIN_FILE_CHECKPOINT
+                : shmt_model_note(in, SHMT_MODEL_RECORD) != NULL     ? SHMTRAIN_FILE_RECORD
                                                                      : SHMTRAIN_FILE_MODEL;
     if (out->kind == SHMTRAIN_FILE_CHECKPOINT) rc = look_at_checkpoint(call, path, out);
     take_notes(in, out);

@@ -311,6 +311,9 @@ static int open_model(struct arrival *a, struct shmtrain_data *data, struct shmt
 static int take_tables(struct arrival *a) {
     const uint32_t n_tensors = shmt_model_n_tensors(a->file);
     int rc = 0;
+    if (shmt_model_note(a->file, SHMT_MODEL_RECORD))
+        return shmt_fail(&a->call->error, SHMTRAIN_E_DATA, "%s is the record of a run, and no model: --replay repeats the run",
+                         a->path);
     if (n_tensors == 0) return shmt_fail(&a->call->error, SHMTRAIN_E_DATA, "%s: it has no tensors", a->path);
     if (!a->model) {
         for (uint32_t i = 0; i < n_tensors && rc == 0; i++) rc = declare(a, i);

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "files/model_read.h"
 #include "files/note_fields.h"
@@ -111,7 +112,8 @@ int shmt_record_read(const char *path, struct shmt_record **out, struct shmt_err
     struct shmt_record *record = calloc(1, sizeof *record);
     if (!record) return shmt_no_memory(e, "to read a record");
     shmt_show_name(path, record->name);
-    int rc = shmt_model_open(path, &in, e);
+    int rc = access(path, R_OK) == 0 ? 0 : shmt_fail_errno(e, "cannot open the record %s", record->name);
+    if (rc == 0) rc = shmt_model_open(path, &in, e);
     const char *note = rc == 0 ? shmt_model_note(in, SHMT_MODEL_RECORD) : NULL;
     if (rc == 0 && !note) rc = shmt_fail(e, SHMTRAIN_E_DATA, "%s is no record: --record FILE writes one", record->name);
     if (rc == 0) rc = take_note(note, record, e);

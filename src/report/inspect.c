@@ -13,8 +13,10 @@
 
 #define MOST_CLASSES 8 /* more are told as a range */
 
-static const char *const KINDS[] = {
-    [SHMTRAIN_FILE_MODEL] = "model", [SHMTRAIN_FILE_CHECKPOINT] = "checkpoint", [SHMTRAIN_FILE_LIBLINEAR] = "liblinear model"};
+static const char *const KINDS[] = {[SHMTRAIN_FILE_MODEL] = "model",
+                                    [SHMTRAIN_FILE_CHECKPOINT] = "checkpoint",
+                                    [SHMTRAIN_FILE_LIBLINEAR] = "liblinear model",
+                                    [SHMTRAIN_FILE_RECORD] = "record"};
 
 static bool is_sync(const struct shmtrain_checkpoint_info *c) { return strcmp(c->mode, "sync") == 0; }
 
@@ -22,6 +24,10 @@ static bool is_sync(const struct shmtrain_checkpoint_info *c) { return strcmp(c-
 
 static void add_model(FILE *f, const struct shmtrain_file_info *d) {
     char a[16];
+    if (d->kind == SHMTRAIN_FILE_RECORD) {
+        fprintf(f, "model       none: decisions of a run, which --replay repeats\n");
+        return;
+    }
     if (d->model[0] == '\0') {
         fprintf(f, "model       not named: parameters of an application's own worker functions\n");
         return;
