@@ -82,9 +82,34 @@ static void a_record_is_no_model(void **state) {
     program_assert_refused(p, 1, "no.model is the record of a run, and no model: --replay repeats the run");
 }
 
+/* Gradients are computed on copies then; the parameters are looked at as they are. The order is the same, by the fibers' seed. */
+static void validation_is_of_the_parameters_with_a_record_and_without(void **state) {
+    (void)state;
+#define ON_FIBERS                                                                                                 \
+    "shmtrain", "--json", "-q", "-w", "4", "-e", "2", "-M", "softmax", "--mode", "backup:2", "--spawn", "fibers", \
+        "builtin:dense:examples=1000"
+    static const char *const HOW[][24] = {
+        {ON_FIBERS}, {ON_FIBERS, "--record", "v.record"}, {ON_FIBERS, "--replay", "v.record"}};
+    double loss[3];
+    char hash[3][17];
+    for (int i = 0; i < 3; i++) {
+        json_t *report = program_report(HOW[i]);
+        const json_t *last = json_array_get(json_object_get(report, "epochs"), 1);
+        loss[i] = json_real_value(json_object_get(last, "valid_loss"));
+        snprintf(hash[i], sizeof hash[i], "%s", json_string_value(json_object_get(report, "parameters_xxh64")));
+        json_decref(report);
+    }
+    assert_string_equal(hash[0], hash[1]);
+    assert_string_equal(hash[0], hash[2]);
+    assert_true(loss[0] > 0 && loss[0] == loss[1] && loss[0] == loss[2]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {PROGRAM_TEST(a_run_of_processes_is_replayed_by_fibers),
-                                       PROGRAM_TEST(both_say_in_a_line_what_they_did), PROGRAM_TEST(what_differs_is_named),
-                                       PROGRAM_TEST(a_damaged_record_is_refused), PROGRAM_TEST(a_record_is_no_model)};
+                                       PROGRAM_TEST(both_say_in_a_line_what_they_did),
+                                       PROGRAM_TEST(what_differs_is_named),
+                                       PROGRAM_TEST(a_damaged_record_is_refused),
+                                       PROGRAM_TEST(a_record_is_no_model),
+                                       PROGRAM_TEST(validation_is_of_the_parameters_with_a_record_and_without)};
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);
 }

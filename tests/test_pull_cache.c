@@ -233,7 +233,9 @@ static void a_worker_alone_gets_the_same_bits_whatever_the_rule_is(void **state)
     for (size_t r = 0; r < sizeof RULES / sizeof *RULES; r++)
         for (size_t b = 0; b < 3; b++)
             for (int write = SHMT_WRITE_RACY; write <= SHMT_WRITE_LOCKED; write++) {
-                const bool bears = write != SHMT_WRITE_ATOMIC || RULES[r] == SHMT_RULE_SGD || RULES[r] == SHMT_RULE_ADAGRAD;
+                const bool plain = RULES[r] == SHMT_RULE_SGD || RULES[r] == SHMT_RULE_ADAGRAD;
+                const bool bears =
+                    write == SHMT_WRITE_ATOMIC ? plain : write == SHMT_WRITE_RACY || plain || RULES[r] == SHMT_RULE_MOMENTUM;
                 float without[40], with[40];
                 if (!bears) continue;
                 learn_alone(BACKENDS[b], (enum shmt_write)write, RULES[r], 0, without);

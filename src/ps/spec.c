@@ -85,6 +85,12 @@ static int check_cache(const struct shmt_spec *spec, struct shmt_error *e) {
     if (spec->head_bytes > 0 || spec->n_guests > 0)
         return shmt_refuse(
             e, "cache-pulls is for a run's own workers, and a named store is for guests, too: leave out --name or cache-pulls");
+    if (p->write == SHMT_WRITE_LOCKED && shmt_rule_check(&spec->rule, SHMT_WRITE_ATOMIC, NULL) < 0)
+        return shmt_refuse(
+            e,
+            "cache-pulls copies a parameter's numbers one after the other, and in --write locked those of %s have "
+            "to be of one moment: use --write racy",
+            shmt_rule_name(spec->rule.kind));
     if (spec->cache_pulls > SHMT_MAX_CACHE_PULLS)
         return shmt_refuse(e, "cache-pulls is at most %d clocks", SHMT_MAX_CACHE_PULLS);
     if (p->staleness != SHMT_STALENESS_INF && p->staleness > spec->cache_pulls)

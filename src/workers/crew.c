@@ -81,7 +81,8 @@ static const char *given_for_fibers(const struct shmt_config *c) {
 static int settle_fibers(struct shmt_call *call, const struct shmt_config *c, struct shmt_crew *crew) {
     const char *in_vain = given_for_fibers(c);
     if (crew->kind != &SHMT_TEAM_FIBERS && in_vain)
-        return shmt_refuse(&call->error, "%s is for workers in virtual time: use --spawn fibers, or leave it out", in_vain);
+        return shmt_refuse(&call->error, "%s is for workers in virtual time: use --spawn fibers, or leave %s", in_vain,
+                           c->replay[0] ? "out --spawn" : "it out");
     if (crew->kind != &SHMT_TEAM_FIBERS) return 0;
     if (c->replay[0] && (c->parsed.sim.n_deaths > 0 || c->on_stall == SHMT_STALL_KILL))
         return shmt_refuse(&call->error, "--replay: nobody dies in it: leave out %s",

@@ -263,7 +263,7 @@ static void begin_gradient(struct shmt_shm_seat *p) {
 
 /* The gradient of the piece in hand is complete. */
 static int publish(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
-    p->rounds->late = false;
+    p->rounds->late = p->rounds->on_copy = false;
     (void)shmt_shm_begin_stage(p, SHMT_STAGE_OFFER);
     shmt_ledger_done(&p->store->ledger[p->piece], p->epoch, p->work.n);
     const int rc = shmt_shm_has_quorum(p->store) ? publish_offer(p, out) : publish_clock(p, out);
@@ -303,15 +303,17 @@ static int claim(struct shmt_shm_seat *p) {
     else if (shmt_shm_has_quorum(p->store))
         rc = shmt_shm_catch_up(p); /* rounds may have been closed since my last one, or before my first */
     if (rc < 0) return rc;
+    p->rounds->on_copy = p->store->spec.tape.use != SHMT_TAPE_OFF;
     SHMT_POINT("gradient:before");
     begin_gradient(p);
     return 1;
 }
 
+/* Between gradients all see the parameters themselves, also where these are computed on copies. */
 static void memory(const struct shmt_shm_seat *p, struct shmt_shm_memory *out) {
     const uint32_t slot = slot_of(p);
-    const bool taped = p->store->spec.tape.use != SHMT_TAPE_OFF;
-    *out = (struct shmt_shm_memory){.weight = taped ? shmt_shm_pulled(p->store, p->seat.rank) : p->store->weight,
+    const bool on_copy = p->rounds->on_copy;
+    *out = (struct shmt_shm_memory){.weight = on_copy ? shmt_shm_pulled(p->store, p->seat.rank) : p->store->weight,
                                     .sink = shmt_shm_buffer(p->store, p->seat.rank, slot),
                                     .touched = shmt_shm_map(p->store, p->seat.rank, slot)};
 }

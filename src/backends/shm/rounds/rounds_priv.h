@@ -63,6 +63,7 @@ struct shmt_shm_rounds {
     struct shmt_shm_recipe recipe;
     struct shmt_taped taped; /* recorded, or replayed: my gradient in hand */
     uint64_t begun;          /* replayed: gradients of my tape that I have begun */
+    bool on_copy;            /* recorded, or replayed: a gradient is being computed, on the weights that were copied for it */
 };
 
 static inline bool shmt_shm_has_quorum(const struct shmt_store *store) { return store->spec.policy.quorum != SHMT_QUORUM_ALL; }
