@@ -54,6 +54,8 @@ static void what_differs_is_named(void **state) {
     struct program *p = RUN(RUN_AS, "--mode", "sync", "--record", "said.record", DATA);
     program_assert_status(p, 0);
     ASSERT_ALL_REFUSED(refusals);
+    p = RUN(RUN_AS, "--mode", "sync", "--steps", "20", "--replay", "said.record", DATA);
+    program_assert_refused(p, 2, "--steps is 20 here, but without a limit in the run of said.record");
 }
 
 static void a_damaged_record_is_refused(void **state) {

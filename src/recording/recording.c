@@ -149,10 +149,18 @@ static void compare(struct comparison *m, const char *what, const char *ours, co
                         ours[0] ? ours : "\"\"", theirs[0] ? theirs : "\"\"", m->with->name);
 }
 
+/* The largest number stands for none, of steps or of a bound. */
+static void tell_count(uint64_t count, char out[24]) {
+    if (count == UINT64_MAX)
+        snprintf(out, 24, "without a limit");
+    else
+        snprintf(out, 24, "%llu", (unsigned long long)count);
+}
+
 static void compare_counts(struct comparison *m, const char *what, uint64_t ours, uint64_t theirs) {
     char text[2][24];
-    snprintf(text[0], sizeof text[0], "%llu", (unsigned long long)ours);
-    snprintf(text[1], sizeof text[1], "%llu", (unsigned long long)theirs);
+    tell_count(ours, text[0]);
+    tell_count(theirs, text[1]);
     compare(m, what, text[0], text[1]);
 }
 
