@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "consistency/chunks.h"
 #include "math/tree.h"
 #include "ps/flat.h"
@@ -91,8 +92,11 @@ static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt
     *out = (struct shmt_need){0};
 #define COUNT(name, type, kind, bytes) out->kind##_bytes += sizes.name;
     PARTS(COUNT)
-    out->other_bytes += shmt_pull_caches_bytes(spec); /* the session's */
     out->total_bytes = out->parameter_bytes + out->state_bytes + out->gradient_bytes + out->other_bytes;
+    const uint64_t copy_to_read = shmt_pull_caches_bytes(spec); /* the session's */
+    if (!shmt_add_u64(out->other_bytes, copy_to_read, &out->other_bytes) ||
+        !shmt_add_u64(out->total_bytes, copy_to_read, &out->total_bytes))
+        return shmt_fail(e, SHMTRAIN_E_MEMORY, "the worker's copy of the parameters would be larger than any memory");
     return 0;
 }
 

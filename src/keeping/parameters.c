@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "files/model_file.h"
 #include "ps/flat.h"
@@ -211,4 +212,36 @@ int shmt_parameters_write(struct shmt_parameters *params, int t, uint64_t row, u
     memcpy(d->value + row * width, in, n * width * sizeof *in);
     if (params->kept.rule.kind == SHMT_RULE_FTRL) forget_state(d); /* it says what the weights are, and they are others now */
     return 0;
+}
+
+/* ---- their hash ---- */
+
+static int hash_table(const struct shmt_parameters *params, uint32_t t, XXH64_state_t *state, shmt_parameters_see *see,
+                      void *arg, struct shmt_error *e) {
+    enum { AT_ONCE = 1 << 16 }; /* floats, but a row at least */
+    const struct shmt_table_spec *table = &params->table[t].table;
+    const uint64_t step = shmt_max_u64(1, AT_ONCE / table->width);
+    float *rows = malloc(step * table->width * sizeof *rows);
+    int rc = rows ? 0 : shmt_no_memory(e, "to hash the parameters");
+    for (uint64_t row = 0; rc == 0 && row < table->rows; row += step) {
+        const uint64_t n = shmt_min_u64(step, table->rows - row);
+        rc = shmt_places_read(&params->held, (int)t, row, n, rows, e);
+        if (rc < 0) break;
+        XXH64_update(state, rows, n * table->width * sizeof *rows);
+        if (see) see(arg, table, row, n, rows);
+    }
+    free(rows);
+    return rc;
+}
+
+int shmt_parameters_hash(const struct shmt_parameters *params, shmt_parameters_see *see, void *arg, uint64_t *out,
+                         struct shmt_error *e) {
+    XXH64_state_t *state = XXH64_createState();
+    if (!state) return shmt_no_memory(e, "to hash the parameters");
+    int rc = 0;
+    XXH64_reset(state, 0);
+    for (uint32_t t = 0; rc == 0 && t < params->n_tables; t++) rc = hash_table(params, t, state, see, arg, e);
+    if (rc == 0) *out = XXH64_digest(state);
+    XXH64_freeState(state);
+    return rc;
 }

@@ -69,3 +69,10 @@ int shmt_parameters_give(struct shmt_parameters *params, const struct shmt_held 
 int shmt_parameters_read(struct shmt_parameters *params, int t, uint64_t row, uint64_t n, float *out, struct shmt_error *e);
 int shmt_parameters_write(struct shmt_parameters *params, int t, uint64_t row, uint64_t n, const float *in,
                           struct shmt_error *e);
+
+/* The hash that reports have of them all, XXH64 with seed 0: tables in order, rows in order, little-endian f32. On the way `see`, unless
+ * it is NULL, is shown n rows of a table at a time, from `row` on. For the run's thread, while a backend holds them. Errors: _MEMORY,
+ * and those of shmt_places_read. */
+typedef void shmt_parameters_see(void *arg, const struct shmt_table_spec *table, uint64_t row, uint64_t n, const float *rows);
+int shmt_parameters_hash(const struct shmt_parameters *params, shmt_parameters_see *see, void *arg, uint64_t *out,
+                         struct shmt_error *e);

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "base/plain.h"
 #include "base/replace.h"
@@ -101,26 +100,6 @@ void shmt_recording_take_data(struct shmt_run *run, const struct shmtrain_data *
     run->recording->has_data = true;
 }
 
-/* As a report has it (watching/report.c). */
-static int hash_parameters(const struct shmt_run *run, uint64_t *out) {
-    XXH64_state_t *state = XXH64_createState();
-    int rc = state ? 0 : shmt_no_memory(&run->call->error, "to hash the parameters");
-    if (state) XXH64_reset(state, 0);
-    for (uint32_t t = 0; rc == 0 && t < run->params->n_tables; t++) {
-        const struct shmt_table_spec *table = &run->params->table[t].table;
-        float *row = malloc(table->width * sizeof *row);
-        if (!row) rc = shmt_no_memory(&run->call->error, "to hash the parameters");
-        for (uint64_t i = 0; rc == 0 && i < table->rows; i++) {
-            rc = shmt_places_read(&run->params->held, (int)t, i, 1, row, &run->call->error);
-            if (rc == 0) XXH64_update(state, row, table->width * sizeof *row);
-        }
-        free(row);
-    }
-    if (rc == 0) *out = XXH64_digest(state);
-    XXH64_freeState(state);
-    return rc;
-}
-
 /* Of this run, into *out. */
 static int describe(const struct shmt_run *run, struct shmt_record *out) {
     const struct shmt_recording *r = run->recording;
@@ -132,7 +111,7 @@ static int describe(const struct shmt_run *run, struct shmt_record *out) {
     snprintf(out->data_name, sizeof out->data_name, "%s", r->has_data && run->dataset_name ? run->dataset_name : "");
     for (char *at = out->data_name; *at; at++)
         if (*at < ' ' || *at > '~') *at = '?'; /* notes are UTF-8, names of files any bytes */
-    return hash_parameters(run, &out->begin_xxh64);
+    return shmt_parameters_hash(run->params, NULL, NULL, &out->begin_xxh64, &run->call->error);
 }
 
 /* ---- comparing ---- */

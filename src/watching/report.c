@@ -2,9 +2,7 @@
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "watching/report.h"
 #include "watching/diverged.h"
@@ -158,42 +156,30 @@ void shmt_report_lost(struct shmt_run *run) {
     r->lost_highest = board->lost_highest;
 }
 
-/* The hash of all parameters: tables in order, rows in order, as little-endian f32; and on the way, what is not a finite number,
- * in *bad, which stays clear where all are. */
+/* What looks at all parameters, for what is not a finite number. */
+struct look {
+    struct shmt_run *run;
+    struct shmt_error *bad; /* stays clear where all are */
+};
+
+static void see(void *arg, const struct shmt_table_spec *table, uint64_t row, uint64_t n, const float *rows) {
+    const struct look *look = arg;
+    const struct shmt_run *run = look->run;
+    const struct shmt_bad_rows at = {.table = table,
+                                     .row = rows,
+                                     .first = row,
+                                     .when = "at the end of the run",
+                                     .rate = run->fits ? 0 : run->spec.rate.base,
+                                     .pushed = !run->job.model || run->job.is_offered};
+    if (look->bad->status == 0 && !shmt_all_finite(rows, n * table->width)) shmt_numbers_refuse(&at, look->bad);
+}
+
 static int hash_parameters(struct shmt_run *run, struct shmt_error *bad) {
-    enum { AT_ONCE = 1 << 16 };
-    XXH64_state_t *state = XXH64_createState();
-    float *rows = malloc(AT_ONCE * sizeof *rows);
-    if (!state || !rows) {
-        XXH64_freeState(state);
-        free(rows);
-        return shmt_no_memory(&run->call->error, "to hash the parameters");
-    }
-    XXH64_reset(state, 0);
+    struct look look = {run, bad};
     run->report.parameter_bytes = 0;
-    for (uint32_t t = 0; t < run->params->n_tables; t++) {
-        const struct shmt_table_spec *table = &run->params->table[t].table;
-        const uint64_t step = shmt_max_u64(1, AT_ONCE / table->width);
-        float *wide = table->width > AT_ONCE ? realloc(rows, table->width * sizeof *rows) : rows;
-        if (wide) rows = wide;
-        for (uint64_t row = 0; wide && row < table->rows; row += step) {
-            const uint64_t n = shmt_min_u64(step, table->rows - row);
-            (void)shmt_places_read(&run->params->held, (int)t, row, n, rows, &run->call->error);
-            XXH64_update(state, rows, n * table->width * sizeof *rows);
-            const struct shmt_bad_rows at = {.table = table,
-                                             .row = rows,
-                                             .first = row,
-                                             .when = "at the end of the run",
-                                             .rate = run->fits ? 0 : run->spec.rate.base,
-                                             .pushed = !run->job.model || run->job.is_offered};
-            if (bad->status == 0 && !shmt_all_finite(rows, n * table->width)) shmt_numbers_refuse(&at, bad);
-        }
-        run->report.parameter_bytes += shmt_table_floats(table) * sizeof(float);
-    }
-    run->report.parameters_xxh64 = XXH64_digest(state);
-    XXH64_freeState(state);
-    free(rows);
-    return 0;
+    for (uint32_t t = 0; t < run->params->n_tables; t++)
+        run->report.parameter_bytes += shmt_table_floats(&run->params->table[t].table) * sizeof(float);
+    return shmt_parameters_hash(run->params, see, &look, &run->report.parameters_xxh64, &run->call->error);
 }
 
 void shmt_report_unwritten(struct shmt_run *run, const char *format, ...) {
