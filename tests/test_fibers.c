@@ -1,6 +1,8 @@
 /* Fibers: clocks, waits and wakes in virtual time; what work takes there; and the same seed gives the same run. */
 #include "fibers_help.h"
 
+#include <math.h>
+
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -170,15 +172,21 @@ static void costs_are_times_or_distributions(void **state) {
                                        "pause=7@2s:1s,pause=7@0s:1ns,death=2@5s,death=0@0s",
                                        "line=80ns,bandwidth=20GB/s,cache=1MiB,nodes=2,far=1.7x,race=exponential:100ns",
                                        "nodes=64,bandwidth=1.5TB/s",
-                                       "cache=64KiB,line=0.5us"};
+                                       "cache=64KiB,line=0.5us",
+                                       "example=lognormal:80ns:0.2,aggregate=3us,update=uniform:1us:2us",
+                                       "line=80ns,next=0ns",
+                                       "measured",
+                                       "measured,nodes=2,straggler=1:3x"};
     static const struct {
         const char *text, *said;
     } ILL[] = {{"compute=10", "--sim \"compute=10\": expected a time with its unit, as 10ms"},
                {"compute=", "expected a time"},
                {"compute",
-                "--sim \"compute\": expected compute=, pull=, push=, look=, straggler=, pause=, death=, line=, bandwidth=, "
-                "cache=, nodes=, "
-                "far= or race="},
+                "--sim \"compute\": expected compute=, example=, pull=, push=, aggregate=, update=, look=, straggler=, pause=, "
+                "death=, line=, next=, bandwidth=, cache=, nodes=, far=, race= or measured"},
+               {"measured=1", "--sim \"measured=1\": expected compute=, example="},
+               {"compute=1us,example=1ns", "--sim: compute= is an item's and example= an example's: name one of them"},
+               {"next=5ns", "--sim: next= is for further lines of a call: name the first one's time, too, as line=80ns"},
                {"think=1ms", "--sim \"think=1ms\": expected compute="},
                {"compute=1ms,", "--sim \"\": expected compute="},
                {"compute=-1ms", "expected a time"},
@@ -242,7 +250,8 @@ static void computing_that_nobody_has_said_goes_by_examples(void **state) {
     static const struct {
         const char *text;
         double ns;
-    } CASES[] = {{"", 64000}, {"push=1us", 64000}, {"compute=lognormal:0s:0.3", 0}, {"compute=0s", 0}, {"compute=1ms", 1e6}};
+    } CASES[] = {{"", 64000},          {"push=1us", 64000},   {"compute=lognormal:0s:0.3", 0}, {"compute=0s", 0},
+                 {"compute=1ms", 1e6}, {"example=10ns", 640}, {"example=uniform:1ns:2ns", 64}};
     (void)state;
     for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
         struct shmt_sim sim;
@@ -250,6 +259,47 @@ static void computing_that_nobody_has_said_goes_by_examples(void **state) {
         assert_int_equal(shmt_sim_parse("--sim", CASES[i].text, &sim, &e), 0);
         shmt_sim_settle(&sim, 64);
         assert_true(sim.compute.ns == CASES[i].ns);
+    }
+}
+
+/* What is named counts, and a text with what was measured says the same as what it stands for. */
+static void what_was_measured_completes_the_text(void **state) {
+    const struct shmt_sim_found found = {
+        .example_ns = 62.314, .sigma = 0.11, .update_ns = 1234, .line_ns = 80, .next_ns = 0, .bandwidth = 12.5};
+    static const struct {
+        const char *text, *whole;
+    } CASES[] = {
+        {"measured", "example=lognormal:62.31ns:0.11,pull=0ns,push=0ns,update=1.234us,line=80ns,next=0ns,bandwidth=12.5GB/s"},
+        {"measured,line=1us,straggler=1:3x",
+         "example=lognormal:62.31ns:0.11,pull=0ns,push=0ns,update=1.234us,bandwidth=12.5GB/s,line=1us,straggler=1:3x"},
+        {"push=1us,measured,compute=3ms,bandwidth=1TB/s,update=0ns",
+         "pull=0ns,line=80ns,next=0ns,push=1us,compute=3ms,bandwidth=1TB/s,update=0ns"},
+    };
+    char out[SHMT_SIM_TEXT];
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        struct shmt_sim sim;
+        struct shmt_error e = {0};
+        assert_true(shmt_sim_complete(CASES[i].text, &found, out, sizeof out));
+        assert_string_equal(out, CASES[i].whole);
+        assert_int_equal(shmt_sim_parse("--sim", out, &sim, &e), 0);
+        assert_false(sim.measured);
+    }
+    assert_false(shmt_sim_complete("measured", &found, out, 40));
+}
+
+/* Whatever is found, the text can be parsed. */
+static void what_was_measured_is_a_text_that_is_taken(void **state) {
+    static const double FOUND[] = {0, 1e-9, 0.5, 999.99, 1e6, 3e9, 1e18, INFINITY};
+    char out[SHMT_SIM_TEXT];
+    (void)state;
+    for (size_t i = 0; i < sizeof FOUND / sizeof *FOUND; i++) {
+        const double x = FOUND[i];
+        const struct shmt_sim_found found = {x, x, x, x, x, x, x};
+        struct shmt_sim sim;
+        struct shmt_error e = {0};
+        assert_true(shmt_sim_complete("measured", &found, out, sizeof out));
+        if (shmt_sim_parse("--sim", out, &sim, &e) < 0) fail_msg("%s: %s", out, e.text);
     }
 }
 
@@ -330,6 +380,8 @@ int main(void) {
         cmocka_unit_test(other_threads_are_answered_by_the_machine),
         cmocka_unit_test(work_takes_what_the_costs_say),
         cmocka_unit_test(costs_are_times_or_distributions),
+        cmocka_unit_test(what_was_measured_completes_the_text),
+        cmocka_unit_test(what_was_measured_is_a_text_that_is_taken),
         cmocka_unit_test(computing_that_nobody_has_said_goes_by_examples),
         cmocka_unit_test(draws_follow_their_distribution),
         cmocka_unit_test(draws_are_these_numbers),

@@ -64,6 +64,21 @@ static void nothing_is_touched_where_memory_takes_no_time(void **state) {
     for (uint32_t k = 0; k < N_TOUCHES; k++) assert_int_equal(g_at[k], 0);
 }
 
+/* What a call fetches, it fetches side by side. */
+static void read_three(void *arg, uint32_t i) {
+    (void)arg;
+    shmt_host()->sleep_until(BEGIN + (i + 1) * 10000);
+    g_at[i] = time_of_touch(g_memory, 3 * LINE, i == 0);
+}
+
+static void further_lines_of_a_call_cost_what_next_says(void **state) {
+    (void)state;
+    run_all(2, 1, "look=1ns,line=80ns,next=7ns", read_three);
+    assert_int_equal(g_at[1], 80 + 2 * 7);
+    run_all(2, 1, "look=1ns,line=80ns", read_three);
+    assert_int_equal(g_at[1], 3 * 80);
+}
+
 static void write_at_the_same_time(void *arg, uint32_t i) {
     (void)arg;
     shmt_host()->sleep_until(BEGIN + 10000);
@@ -180,6 +195,7 @@ int main(void) {
         cmocka_unit_test(lines_that_others_have_written_cost_time),
         cmocka_unit_test(lines_of_another_node_cost_more),
         cmocka_unit_test(nothing_is_touched_where_memory_takes_no_time),
+        cmocka_unit_test(further_lines_of_a_call_cost_what_next_says),
         cmocka_unit_test(a_line_comes_to_one_at_a_time),
         cmocka_unit_test(bytes_pass_through_one_queue_for_each_node),
         cmocka_unit_test(lines_and_bytes_go_side_by_side),

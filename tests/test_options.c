@@ -106,7 +106,7 @@ static const char *good_text(const char *option, size_t i) {
                    {"race-window", {"2us", "0.01:200us"}},
                    {"stall-timeout", {"500ms", "none"}},
                    {"spawn", {"fibers:7", "threads"}},
-                   {"sim", {"compute=10ms,straggler=3:5x,pause=7@2s:1s", "push=uniform:1us:2us,death=2@5s"}},
+                   {"sim", {"compute=10ms,straggler=3:5x,pause=7@2s:1s", "measured,death=2@5s"}},
                    {"checkpoint-every", {"5m", "2 epochs"}}};
     static const char *const ANY[] = {"a text", "another, with 1 and = in it"};
     for (size_t k = 0; k < sizeof CHECKED / sizeof *CHECKED; k++)

@@ -151,6 +151,7 @@ struct shmtrain_report {
     double warmup;   /* epochs during which the rate grew from 0 */
     const char
         *spawn; /* what workers are: "processes", "threads" or "fibers", whose times are virtual; "": another program knows */
+    const char *sim; /* what work takes in virtual time, as option sim has it, with what was measured; "": nothing was said */
 };
 
 /* What one worker does, seen from outside. */

@@ -19,6 +19,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "api/measured.h"
 #include "base/thread.h"
 #include "running/running.h"
 #include "watching/report.h"
@@ -34,7 +35,8 @@ struct note {
 };
 
 struct shmt_background {
-    struct shmt_run *run;
+    struct shmtrain_store *store;
+    struct shmt_run *run; /* the store's */
     pthread_t thread;
     pid_t pid;               /* of the process that has the thread */
     int fd;                  /* an eventfd: there is something for step */
@@ -165,7 +167,7 @@ static void post_progress(void *arg, const struct shmtrain_report *so_far, const
 
 static void *run(void *arg) {
     struct shmt_background *b = arg;
-    const int status = b->data ? shmt_run_training(b->run, b->data) : shmt_run_function(b->run, b->worker, b->worker_arg);
+    const int status = b->data ? shmt_measured_train(b->store, b->data) : shmt_run_function(b->run, b->worker, b->worker_arg);
     shmt_snapshots_close(b->run->snapshots, status);
     pthread_mutex_lock(&b->lock);
     b->status = status;
@@ -191,9 +193,10 @@ static void free_background(struct shmt_background *b) {
     free(b);
 }
 
-static struct shmt_background *make(struct shmt_run *run) {
+static struct shmt_background *make(struct shmtrain_store *store, struct shmt_run *run) {
     struct shmt_background *b = calloc(1, sizeof *b);
     if (!b) return NULL;
+    b->store = store;
     b->run = run;
     b->pid = getpid();
     b->last_note = &b->first_note;
@@ -238,10 +241,10 @@ static void listen_to_nobody(struct shmt_background *b) {
 /* A snapshot has been answered. */
 static void ring(const void *b) { wake_listener(b); }
 
-int shmt_background_start(struct shmt_run *run, shmtrain_worker *worker, void *arg, const char *data,
-                          struct shmt_background **out) {
+int shmt_background_start(struct shmtrain_store *store, struct shmt_run *run, shmtrain_worker *worker, void *arg,
+                          const char *data, struct shmt_background **out) {
     struct shmt_error *e = &run->call->error;
-    struct shmt_background *b = make(run);
+    struct shmt_background *b = make(store, run);
     int rc;
     if (b && data) b->data = strdup(data);
     if (!b || (data && !b->data)) {

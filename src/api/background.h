@@ -8,9 +8,9 @@
 struct shmt_background;
 struct shmt_run;
 
-/* Starts a run on a thread of its own: of `worker`, or, where `data` is not NULL, training on it. Errors: _MEMORY, _SYSTEM. */
-int shmt_background_start(struct shmt_run *run, shmtrain_worker *worker, void *arg, const char *data,
-                          struct shmt_background **out);
+/* Starts the store's run on a thread of its own: of `worker`, or, where `data` is not NULL, training on it. Errors: _MEMORY, _SYSTEM. */
+int shmt_background_start(struct shmtrain_store *store, struct shmt_run *run, shmtrain_worker *worker, void *arg,
+                          const char *data, struct shmt_background **out);
 
 /* Readable when there is something to step for. */
 int shmt_background_fd(const struct shmt_background *b);

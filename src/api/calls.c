@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "api/measured.h"
 #include "api/store_priv.h"
 #include "base/sized.h"
 #include "configuration/model_options.h"
@@ -147,7 +148,7 @@ int shmtrain_store_run(struct shmtrain_store *store, shmtrain_worker *worker, vo
 int shmtrain_store_train(struct shmtrain_store *store, const char *data) {
     int rc = shmt_call_enter(store);
     if (rc < 0) return rc;
-    rc = shmt_run_training(&store->run, data);
+    rc = shmt_measured_train(store, data);
     shmt_snapshots_close(&store->snapshots, rc);
     return shmt_call_leave(store, rc);
 }
@@ -218,7 +219,7 @@ int shmtrain_store_look(struct shmtrain_store *store, const struct shmtrain_prog
 static int start(struct shmtrain_store *store, shmtrain_worker *worker, void *arg, const char *data) {
     int rc = shmt_call_enter(store);
     if (rc < 0) return rc;
-    rc = shmt_background_start(&store->run, worker, arg, data, &store->background);
+    rc = shmt_background_start(store, &store->run, worker, arg, data, &store->background);
     return rc < 0 ? shmt_call_leave(store, rc) : 0;
 }
 

@@ -107,6 +107,7 @@ void shmt_handle_free_copy(struct shmtrain_store *own) {
     if (!own) return;
     shmt_parameters_fini(&own->params);
     free_run(&own->run);
+    shmt_config_fini(&own->config);
     free(own);
 }
 

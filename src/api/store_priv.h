@@ -54,7 +54,8 @@ struct shmtrain_store {
     struct shmt_visit visit;
 };
 
-/* A handle for a plan: of the same configuration, without what the other one has learned. NULL: no memory. */
+/* A handle for a plan, or a short run beside: of the same configuration, unless it gets one of its own; without what the other one has
+ * learned. NULL: no memory. */
 struct shmtrain_store *shmt_handle_copy(const struct shmtrain_store *store);
 void shmt_handle_free_copy(struct shmtrain_store *own); /* NULL is fine */
 

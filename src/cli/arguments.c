@@ -28,10 +28,11 @@ static const struct shmtrain_option OWN_OPTIONS[] = {
     {"scores", 0, NULL, "", "", PROGRAM, "predict: also print the model's outputs"},
     {"probabilities", 0, NULL, "", "", PROGRAM, "predict: also print the labels' probabilities"},
     {"show", 0, NULL, "", "", PROGRAM, "predict: print images, and what they were taken for"},
-    {"modes", 0, "LIST", "async,sync,ssp:4,backup,local", "", PROGRAM, "compare: the modes, with commas between them"},
+    {"modes", 0, "LIST", "async,sync,ssp:4,backup,local", "", PROGRAM, "compare, scale: the modes, with commas between them"},
     {"target", 0, "X", "auto", "", PROGRAM, "compare: the loss to reach; auto: 1 % above the lowest"},
     {"tune", 0, "N", "3", "", PROGRAM, "compare: rates that each mode tries; 0: its default, and no verdict"},
-    {"seeds", 0, "N", "1", "", PROGRAM, "compare: runs of each mode, with N seeds from --seed on"},
+    {"seeds", 0, "N", "1", "", PROGRAM, "compare, scale (3): runs of each mode, with N seeds"},
+    {"nodes", 0, "LIST", "1,2,4", "", PROGRAM, "scale: numbers of NUMA nodes that workers are spread over"},
     {"html", 0, "FILE", "", "", PROGRAM, "compare: also write a page with table and plots to FILE"},
     {"quick", 0, NULL, "", "", PROGRAM, "bench: take a few seconds, with rough figures"},
     {"rounds", 0, "N", "1000", "", PROGRAM, "drill: number of runs to disturb"},
@@ -52,6 +53,7 @@ enum {
     OWN_TARGET,
     OWN_TUNE,
     OWN_SEEDS,
+    OWN_NODES,
     OWN_HTML,
     OWN_QUICK,
     OWN_ROUNDS,
@@ -221,6 +223,9 @@ static void take_own(int own, const char *argument, struct arguments *out) {
         case OWN_SEEDS:
             out->seeds = argument;
             break;
+        case OWN_NODES:
+            out->nodes = argument;
+            break;
         case OWN_HTML:
             out->html = argument;
             break;
@@ -292,7 +297,7 @@ static int take_option(struct shmtrain_store *store, const struct given *given, 
         return check_argument(o, given->argument);
     }
     if (command_takes_list(out->command, o->name)) {
-        const bool is_list = strchr(given->argument, ',') != NULL;
+        const bool is_list = strchr(given->argument, ',') != NULL || strstr(given->argument, "..") != NULL;
         out->workers = is_list ? given->argument : NULL;
         if (is_list) return 0; /* each number of it is checked by the command */
     }
@@ -358,6 +363,20 @@ int arguments_configure(const struct arguments *a, struct shmtrain_store *store)
     int rc = shmtrain_store_set_from_environment(store);
     for (int i = 0; i < a->n_options && rc == 0; i++) rc = shmtrain_store_set(store, a->option[i].name, a->option[i].value);
     return rc;
+}
+
+int arguments_configure_one(const struct arguments *a, struct shmtrain_store *store) {
+    static const char *const OFF[][2] = {{"name", ""},   {"metrics", ""},    {"trace", ""},   {"record", ""},
+                                         {"replay", ""}, {"checkpoint", ""}, {"resume", "0"}, {"keep", "all"}};
+    int rc = arguments_configure(a, store);
+    for (size_t i = 0; i < sizeof OFF / sizeof *OFF && rc == 0; i++) rc = shmtrain_store_set(store, OFF[i][0], OFF[i][1]);
+    return rc;
+}
+
+int arguments_set_number(struct shmtrain_store *store, const char *option, uint64_t number) {
+    char text[24];
+    snprintf(text, sizeof text, "%llu", (unsigned long long)number);
+    return shmtrain_store_set(store, option, text);
 }
 
 const char *arguments_value(const struct arguments *a, const char *name) {

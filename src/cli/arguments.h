@@ -19,8 +19,8 @@ struct arguments {
     const struct command *command;
     bool named; /* the command was; else it is the first one, which is meant */
     bool help, version, quiet, json, scores, probabilities, show, force, quick;
-    const char *output, *format, *progress, *modes, *target, *tune, *seeds, *html, *rounds; /* NULL: not given */
-    const char *workers; /* the list of them that compare takes; NULL: one number, or none */
+    const char *output, *format, *progress, *modes, *nodes, *target, *tune, *seeds, *html, *rounds; /* NULL: not given */
+    const char *workers; /* the list of them that compare and scale take; NULL: one number, or none */
     struct library_option option[MOST_OPTIONS];
     int n_options;
     char **argv; /* (argc): the words of the command line, perhaps in another order */
@@ -35,6 +35,12 @@ int arguments_parse(int argc, char **argv, struct shmtrain_store *store, struct 
 /* Gives a further store the options that the one of arguments_parse has: those of the environment and of the command line. As
  * shmtrain_store_set. */
 int arguments_configure(const struct arguments *a, struct shmtrain_store *store);
+
+/* Likewise for one of several runs: without a name, and without the files and checkpoints that are one run's. */
+int arguments_configure_one(const struct arguments *a, struct shmtrain_store *store);
+
+/* An option that is a number. As shmtrain_store_set. */
+int arguments_set_number(struct shmtrain_store *store, const char *option, uint64_t number);
 
 /* What the run's option `name` was given, by the command line or else its variable; NULL: nothing. */
 const char *arguments_value(const struct arguments *a, const char *name);

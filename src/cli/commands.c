@@ -21,6 +21,8 @@ static const struct command COMMANDS[] = {
     {"topo", "[DATA...]", "show a run's plan", "* json", 0, MOST_OPERANDS, topo_run},
     {"compare", "[DATA...]", "train in several modes", NOT_COMPARED "* modes target tune seeds html json quiet progress", 0,
      MOST_OPERANDS, compare_run},
+    {"scale", "[DATA...]", "predict with more cores", NOT_COMPARED "* modes nodes seeds json quiet progress", 0, MOST_OPERANDS,
+     scale_run},
     {"data", "info|convert DATA...", "describe or cache data", SCORING "skip-bad-lines output json", 2, MOST_OPERANDS,
      data_run},
     {"model", "convert MODEL", "convert a saved model", "output format", 2, 2, model_run},
@@ -56,7 +58,8 @@ int command_takes(const struct command *command, const char *option, int is_own)
 }
 
 int command_takes_list(const struct command *command, const char *option) {
-    return strcmp(command->name, "compare") == 0 && strcmp(option, "workers") == 0;
+    const int takes_several = strcmp(command->name, "compare") == 0 || strcmp(command->name, "scale") == 0;
+    return takes_several && strcmp(option, "workers") == 0;
 }
 
 const char *command_words(const struct command *command) {
@@ -72,6 +75,7 @@ const char *command_instead(const struct command *command, const char *option) {
         {"compare", "mode", "name modes by --modes, as in --modes async,sync"},
         {"predict", "skip-bad-lines",
          "it answers each line, and one that is left out has no answer; correct them, or take them out"},
+        {"scale", "mode", "name modes by --modes, as in --modes async,sync"},
         {"compare", "tolerance", "its modes take steps of SGD, and --tolerance takes others"},
         {"compare", "steps", "a step is a work item in one mode and a batch in another; give all the same --epochs"},
     };

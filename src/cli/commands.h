@@ -46,6 +46,7 @@ int model_run(struct shmtrain_store *store, const struct arguments *a);
 int inspect_run(struct shmtrain_store *store, const struct arguments *a);
 int topo_run(struct shmtrain_store *store, const struct arguments *a);
 int compare_run(struct shmtrain_store *store, const struct arguments *a);
+int scale_run(struct shmtrain_store *store, const struct arguments *a);
 int ls_run(struct shmtrain_store *store, const struct arguments *a);
 int rm_run(struct shmtrain_store *store, const struct arguments *a);
 int join_run(struct shmtrain_store *store, const struct arguments *a);

@@ -126,6 +126,12 @@ const struct shmt_option_row *shmt_option_row_at(size_t i);
 int shmt_config_init(struct shmt_config *config, struct shmt_error *e);
 void shmt_config_fini(struct shmt_config *config);
 
+/* A configuration of its own, for shmt_config_fini. Errors: _MEMORY. */
+int shmt_config_copy(const struct shmt_config *from, struct shmt_config *out, struct shmt_error *e);
+
+/* An option of the table is as if nobody had set it. Errors: _MEMORY. */
+int shmt_config_reset(struct shmt_config *config, const char *name, struct shmt_error *e);
+
 /* Parses and sets one option. Errors: _USAGE; nothing changes then. `given_as` is how the user wrote it ("--rate",
  * "SHMTRAIN_RATE"). */
 int shmt_config_set(struct shmt_config *config, const char *name, const char *given_as, const char *value,

@@ -47,6 +47,7 @@ int shmt_memory_make(const struct shmt_memory_costs *costs, uint32_t n_workers, 
     if (!m) return shmt_no_memory(e, "for the caches of %u simulated workers", n_workers);
     m->costs = *costs;
     m->pass_ns = costs->bandwidth > 0 ? LINE_BYTES / costs->bandwidth : 0;
+    if (costs->next_ns == SHMT_MEMORY_AS_FIRST) m->costs.next_ns = costs->line_ns;
     m->n_workers = n_workers;
     m->n_copies = (uint32_t)(costs->cache_bytes / LINE_BYTES);
     m->n_places = 2 * FIRST_LINES;
@@ -136,7 +137,7 @@ static void touch_line(struct shmt_memory *m, uint32_t worker, double at_ns, uin
     const bool has_copy = copy->number == number + 1 && copy->version == l->version, alone = l->owner == worker;
     const bool pays = writes ? !alone : !has_copy && l->writer != worker && l->writer != NOBODY;
     const double distance = l->node == node_of(m, worker) ? 1 : m->costs.far;
-    if (pays) fetch(l, m->costs.line_ns * distance, at_ns, bill);
+    if (pays) fetch(l, (bill->lines_ns > 0 ? m->costs.next_ns : m->costs.line_ns) * distance, at_ns, bill);
     if (!has_copy && m->pass_ns > 0) {
         double *free_ns = &m->free_ns[l->node];
         *free_ns = fmax(*free_ns, at_ns) + m->pass_ns * distance;

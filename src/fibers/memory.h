@@ -3,7 +3,9 @@
  * Lines have 64 bytes. Each worker has a cache of its own. It pays `line_ns` for
  *
  *   - reading a line that another worker wrote last, unless it has a copy that is as new;
- *   - writing a line that it has not alone: another worker has read or written it since.
+ *   - writing a line that it has not alone: another worker has read or written it since;
+ *
+ * and `next_ns` for each further one of the same call, as processors fetch several lines at a time.
  *
  * A write takes the line from all others. A line that nobody has written, or that one worker alone has, costs nothing of this. A line
  * comes to one worker at a time: others wait for it until then.
@@ -27,9 +29,11 @@
 #include "base/error.h"
 
 #define SHMT_MEMORY_MOST_NODES 64
+#define SHMT_MEMORY_AS_FIRST   -1.0
 
 struct shmt_memory_costs {
     double line_ns;       /* 0: lines of others cost nothing */
+    double next_ns;       /* of a call's further lines; SHMT_MEMORY_AS_FIRST: as much as the first */
     double bandwidth;     /* of a node, in bytes a nanosecond; 0: no limit */
     uint64_t cache_bytes; /* of each worker; at least a line */
     double far;           /* from 1 on */

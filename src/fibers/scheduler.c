@@ -223,6 +223,11 @@ static double draw(struct fiber *me, const struct shmt_cost *cost) {
     return (double)shmt_cost_draw(cost, mine->spec.seed, index_of(mine, me), me->drawn++);
 }
 
+/* The same of a cost that may be none at all: then nothing is drawn, and what is drawn later is what it would be without it. */
+static double draw_some(struct fiber *me, const struct shmt_cost *cost) {
+    return cost->ns > 0 || cost->param > 0 ? draw(me, cost) : 0;
+}
+
 /* Of the fiber's clock, counted from the beginning: fractions of a nanosecond count in queues. */
 static double since_begin(const struct fiber *me) { return (double)(me->at_ns - mine->spec.begin_ns); }
 
@@ -250,6 +255,12 @@ static void spend(enum shmt_spent what, double times) {
             break;
         case SHMT_SPENT_PUSHING:
             ns = draw(me, &sim->push) * times;
+            break;
+        case SHMT_SPENT_ADDING:
+            ns = draw_some(me, &sim->aggregate) * times * me->slower;
+            break;
+        case SHMT_SPENT_UPDATING:
+            ns = draw_some(me, &sim->update) * times * me->slower;
             break;
         case SHMT_SPENT_LOOKING:
             ns = (double)sim->look_ns * times;

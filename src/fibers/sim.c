@@ -2,6 +2,7 @@
 #include "fibers/sim.h"
 
 #include <math.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -11,14 +12,17 @@
 #include "base/random.h"
 
 #define MOST_NS    1e15 /* 11 days */
-#define EXAMPLE_NS 1000
+#define MOST_SIGMA 5.0
+#define MEASURED   "measured"
 #define UNSAID     -1.0 /* no time that can be typed */
 
-static const struct shmt_sim USUAL = {.compute = {SHMT_COST_LOGNORMAL, UNSAID, 0.3},
-                                      .pull = {SHMT_COST_FIXED, 5e3, 0},
-                                      .push = {SHMT_COST_FIXED, 5e3, 0},
-                                      .memory = {.cache_bytes = UINT64_C(1) << 20, .n_nodes = 1, .far = 1.7},
-                                      .look_ns = 50};
+static const struct shmt_sim USUAL = {
+    .compute = {SHMT_COST_FIXED, UNSAID, 0},
+    .example = {SHMT_COST_LOGNORMAL, 1e3, 0.3},
+    .pull = {SHMT_COST_FIXED, 5e3, 0},
+    .push = {SHMT_COST_FIXED, 5e3, 0},
+    .memory = {.next_ns = SHMT_MEMORY_AS_FIRST, .cache_bytes = UINT64_C(1) << 20, .n_nodes = 1, .far = 1.7},
+    .look_ns = 50};
 
 /* ---- draws ---- */
 
@@ -65,7 +69,10 @@ uint64_t shmt_cost_draw(const struct shmt_cost *cost, uint64_t seed, uint64_t wh
 }
 
 void shmt_sim_settle(struct shmt_sim *sim, uint64_t examples) {
-    if (sim->compute.ns == UNSAID) sim->compute.ns = EXAMPLE_NS * (double)examples;
+    if (sim->compute.ns != UNSAID) return;
+    sim->compute = sim->example;
+    sim->compute.ns *= (double)examples;
+    if (sim->compute.shape == SHMT_COST_UNIFORM) sim->compute.param *= (double)examples;
 }
 
 double shmt_sim_times(const struct shmt_sim *costs, uint32_t worker) {
@@ -122,7 +129,7 @@ static bool parse_cost(char *text, void *to, const char **why_out) {
     if (strcmp(text, "lognormal") == 0) {
         out->shape = SHMT_COST_LOGNORMAL;
         *why_out = "lognormal:MEDIAN:SIGMA with a sigma of 0 to 5, as lognormal:10ms:0.3";
-        return shmt_plain_real(second, &out->param) && out->param <= 5;
+        return shmt_plain_real(second, &out->param) && out->param <= MOST_SIGMA;
     }
     out->shape = SHMT_COST_UNIFORM;
     if (strcmp(text, "uniform") != 0 || !parse_time(second, &out->param)) return false;
@@ -227,13 +234,17 @@ static const struct word {
     bool (*parse)(char *text, void *to, const char **why_out);
     size_t at; /* in struct shmt_sim */
 } WORDS[] = {{"compute", parse_cost, offsetof(struct shmt_sim, compute)},
+             {"example", parse_cost, offsetof(struct shmt_sim, example)},
              {"pull", parse_cost, offsetof(struct shmt_sim, pull)},
              {"push", parse_cost, offsetof(struct shmt_sim, push)},
+             {"aggregate", parse_cost, offsetof(struct shmt_sim, aggregate)},
+             {"update", parse_cost, offsetof(struct shmt_sim, update)},
              {"look", parse_look, offsetof(struct shmt_sim, look_ns)},
              {"straggler", parse_straggler, 0},
              {"pause", parse_pause, 0},
              {"death", parse_death, 0},
              {"line", parse_line, offsetof(struct shmt_sim, memory.line_ns)},
+             {"next", parse_line, offsetof(struct shmt_sim, memory.next_ns)},
              {"bandwidth", parse_bandwidth, offsetof(struct shmt_sim, memory.bandwidth)},
              {"cache", parse_cache, offsetof(struct shmt_sim, memory.cache_bytes)},
              {"nodes", parse_nodes, offsetof(struct shmt_sim, memory.n_nodes)},
@@ -241,13 +252,12 @@ static const struct word {
              {"race", parse_cost, offsetof(struct shmt_sim, race)}};
 enum { N_WORDS = sizeof WORDS / sizeof *WORDS };
 
-/* "compute=, pull= or push=": all that there are. */
+/* "compute=, pull= or measured": all that there are. */
 static void list_words(char *out, size_t out_bytes) {
     size_t used = 0;
-    for (size_t i = 0; i < N_WORDS && used < out_bytes; i++) {
-        const char *between = i + 2 < N_WORDS ? ", " : i + 1 < N_WORDS ? " or " : "";
-        used += (size_t)snprintf(out + used, out_bytes - used, "%s=%s", WORDS[i].name, between);
-    }
+    for (size_t i = 0; i < N_WORDS && used < out_bytes; i++)
+        used +=
+            (size_t)snprintf(out + used, out_bytes - used, "%s=%s", WORDS[i].name, i + 1 < N_WORDS ? ", " : " or " MEASURED);
 }
 
 /* One word of the text, "compute=10ms". */
@@ -255,6 +265,10 @@ static int parse_word(const char *given_as, char *word, struct shmt_sim *out, st
     char whole[128], all[256];
     const char *why = "";
     const struct word *found = NULL;
+    if (strcmp(word, MEASURED) == 0) {
+        out->measured = true;
+        return 0;
+    }
     char *value = strchr(word, '=');
     snprintf(whole, sizeof whole, "%s", word);
     if (value) *value++ = '\0';
@@ -265,13 +279,26 @@ static int parse_word(const char *given_as, char *word, struct shmt_sim *out, st
     return shmt_refuse(e, "%s \"%.60s\": expected %s", given_as, whole, value && found ? why : all);
 }
 
-/* What would have no effect is a mistake. */
-static int check_memory(const char *given_as, const struct shmt_memory_costs *memory, struct shmt_error *e) {
-    const struct shmt_memory_costs *usual = &USUAL.memory;
+/* Whether a word of this name stands in the text. */
+static bool names(const char *text, const char *name) {
+    const size_t n = strlen(name);
+    for (const char *at = text; at; at = strchr(at, ',')) {
+        at += *at == ',';
+        if (strncmp(at, name, n) == 0 && at[n] == '=') return true;
+    }
+    return false;
+}
+
+/* What would have no effect is a mistake; a line's way may be measured. */
+static int check_memory(const char *given_as, const struct shmt_sim *sim, struct shmt_error *e) {
+    const struct shmt_memory_costs *memory = &sim->memory, *usual = &USUAL.memory;
     const bool named =
         memory->n_nodes != usual->n_nodes || memory->far != usual->far || memory->cache_bytes != usual->cache_bytes;
-    if (named && !shmt_memory_costs_any(memory))
+    if (named && !shmt_memory_costs_any(memory) && !sim->measured)
         return shmt_refuse(e, "%s: cache=, nodes= and far= are for line= or bandwidth=: name one of them, as line=80ns",
+                           given_as);
+    if (memory->next_ns != usual->next_ns && !(memory->line_ns > 0) && !sim->measured)
+        return shmt_refuse(e, "%s: next= is for further lines of a call: name the first one's time, too, as line=80ns",
                            given_as);
     if (memory->far != usual->far && memory->n_nodes == 1)
         return shmt_refuse(e, "%s: far= is for several nodes: name them, as nodes=2", given_as);
@@ -279,7 +306,7 @@ static int check_memory(const char *given_as, const struct shmt_memory_costs *me
 }
 
 int shmt_sim_parse(const char *given_as, const char *text, struct shmt_sim *out, struct shmt_error *e) {
-    char words[1024];
+    char words[SHMT_SIM_TEXT];
     *out = USUAL;
     if (strlen(text) >= sizeof words)
         return shmt_refuse(e, "%s: at most %zu characters are possible", given_as, sizeof words - 1);
@@ -289,7 +316,80 @@ int shmt_sim_parse(const char *given_as, const char *text, struct shmt_sim *out,
         const int rc = parse_word(given_as, word, out, e);
         if (rc < 0) return rc;
     }
-    return check_memory(given_as, &out->memory, e);
+    if (names(text, "compute") && names(text, "example"))
+        return shmt_refuse(e, "%s: compute= is an item's and example= an example's: name one of them", given_as);
+    return check_memory(given_as, out, e);
+}
+
+/* ---- what was measured ---- */
+
+/* A text that grows; what does not fit makes it `over`. */
+struct text {
+    char *out;
+    size_t bytes, used;
+    bool over;
+};
+
+static void add(struct text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void add(struct text *t, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const int n = vsnprintf(t->out + t->used, t->bytes - t->used, format, args);
+    va_end(args);
+    if (n < 0 || (size_t)n >= t->bytes - t->used)
+        t->over = true;
+    else
+        t->used += (size_t)n;
+}
+
+/* Four digits: "62.31us". */
+static void add_time(struct text *t, double ns) {
+    const double least = ns < 1e-3 ? 0 : fmin(ns, MOST_NS); /* no exponent, which nobody may type */
+    if (least < 1e3)
+        add(t, "%.4gns", least);
+    else if (least < 1e6)
+        add(t, "%.4gus", least / 1e3);
+    else if (least < 1e9)
+        add(t, "%.4gms", least / 1e6);
+    else
+        add(t, "%.7gs", least / 1e9);
+}
+
+static void add_word(struct text *t, const char *name) { add(t, "%s%s=", t->used > 0 ? "," : "", name); }
+
+/* Of a time that is not there nothing is said. */
+static void add_named_time(struct text *t, const char *text, const char *name, double ns) {
+    if (!(ns > 0) || names(text, name)) return;
+    add_word(t, name);
+    add_time(t, ns);
+}
+
+bool shmt_sim_complete(const char *text, const struct shmt_sim_found *found, char *out, size_t bytes) {
+    struct text t = {.out = out, .bytes = bytes};
+    if (!names(text, "example") && !names(text, "compute")) {
+        add_word(&t, "example");
+        add(&t, "lognormal:");
+        add_time(&t, found->example_ns);
+        add(&t, ":%.4g", fmin(found->sigma, MOST_SIGMA));
+    }
+    if (!names(text, "pull")) add(&t, "%spull=0ns", t.used > 0 ? "," : ""); /* examples take all of it */
+    if (!names(text, "push")) add(&t, "%spush=0ns", t.used > 0 ? "," : "");
+    add_named_time(&t, text, "aggregate", found->aggregate_ns);
+    add_named_time(&t, text, "update", found->update_ns);
+    add_named_time(&t, text, "line", fmin(found->line_ns, 1e6));
+    if (!names(text, "line") && !names(text, "next") && found->line_ns >= 1e-3) {
+        add_word(&t, "next");
+        add_time(&t, fmin(found->next_ns, 1e6));
+    }
+    if (!names(text, "bandwidth") && found->bandwidth >= 1e-3)
+        add(&t, "%sbandwidth=%.4gGB/s", t.used > 0 ? "," : "", fmin(found->bandwidth, 1e3));
+    for (const char *at = text; *at; at += strspn(at, ",")) {
+        const size_t n = strcspn(at, ",");
+        const bool is_measured = n == strlen(MEASURED) && strncmp(at, MEASURED, n) == 0;
+        if (!is_measured) add(&t, "%s%.*s", t.used > 0 ? "," : "", (int)n, at);
+        at += n;
+    }
+    return !t.over;
 }
 
 static int check_worker(const char *given_as, const char *word, uint32_t worker, uint32_t n_workers, struct shmt_error *e) {

@@ -155,8 +155,7 @@ static void pay_for_reading(const struct shmtrain_session *s, const struct shmt_
 static void pay_for_reading_examples(const struct shmtrain_session *s, const struct shmt_binding *b,
                                      const struct shmtrain_csr *x) {
     if (!shmt_host_touches() || !s->in_work || s->cache) return;
-    shmt_touch_examples(&b->span, x, 0, false);
-    shmt_spend(SHMT_SPENT_TOUCHING, 1);
+    shmt_pay_for_examples(&b->span, x, 0, false);
 }
 
 static uint32_t planes_of(const struct shmtrain_session *s, int t) {
@@ -172,8 +171,7 @@ static void pay_for_writing(const struct shmtrain_session *s, int t, const struc
 static void pay_for_writing_examples(const struct shmtrain_session *s, int t, const struct shmt_binding *b,
                                      const struct shmtrain_csr *x) {
     if (!shmt_host_touches() || !is_live(s) || b->span.race) return;
-    shmt_touch_examples(&b->span, x, planes_of(s, t), true);
-    shmt_spend(SHMT_SPENT_TOUCHING, 1);
+    shmt_pay_for_examples(&b->span, x, planes_of(s, t), true);
 }
 
 /* In the live modes every push is an update, but pushes to a model's further tables belong to those of the first one that the

@@ -16,5 +16,6 @@ void shmt_touch_planes(const float *weight, const float *state, uint64_t plane, 
 /* Floats at .. at + n - 1 of a span: its weights where they are read, what is pushed to where they are written. n may be 0. */
 void shmt_touch_floats(const struct shmt_span *span, uint64_t at, uint64_t n, uint32_t planes, bool writes);
 
-/* The rows of a csr's examples, and its bias. */
-void shmt_touch_examples(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t planes, bool writes);
+/* The rows of a csr's examples, and its bias. Here time passes: once for all that is read, parameter by parameter for what is
+ * written (where a push is atomic or has locks). */
+void shmt_pay_for_examples(const struct shmt_span *span, const struct shmtrain_csr *x, uint32_t planes, bool writes);

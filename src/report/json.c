@@ -63,7 +63,7 @@ static const struct shmt_field DATASET[] = {
 
 const struct shmt_field SHMT_CHOICES[] = {
     GROUP(NULL, POLICY),
-    FIELD(report, backend), SOME(report, spawn),
+    FIELD(report, backend), SOME(report, spawn), SOME(report, sim),
     FIELD(report, workers), FIELD(report, threads), SOME(report, cores),
     FIELD(report, model), SOME(report, columns), FIELD(report, optimizer), FIELD(report, rate), FIELD(report, schedule),
     FIELD(report, warmup), FIELD(report, momentum), FIELD(report, l1), FIELD(report, l2),

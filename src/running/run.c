@@ -234,6 +234,10 @@ int shmt_run_make_epochs(struct shmt_run *run, const struct shmtrain_model *mode
 int shmt_run_function(struct shmt_run *run, shmtrain_worker *worker, void *arg) {
     struct shmt_crew crew = {0};
     if (!worker) return shmt_refuse(&run->call->error, "a run needs a worker function");
+    if (run->config->parsed.sim.measured)
+        return shmt_refuse(&run->call->error,
+                           "--sim measured: what an own worker function takes is not measured: name costs, as compute=10ms");
+    snprintf(run->sim, sizeof run->sim, "%s", run->config->sim);
     int rc = shmt_run_begin(run);
     if (rc == 0) rc = shmt_trace_check(run->call, run->config, NULL);
     if (rc == 0) rc = shmt_recording_begin(run, NULL);

@@ -424,7 +424,7 @@ int shmt_spec_of_config(struct shmt_run *run, const struct shmt_crew *crew, cons
                               .may_lack = run->deaths->on_death == SHMT_DEATH_CONTINUES,
                               .skips = run->deaths->skips,
                               .unmeasured = c->measure == 0,
-                              .trace_events = c->trace[0] ? TRACE_EVENTS : 0,
+                              .trace_events = c->trace[0] || run->keeps_events ? TRACE_EVENTS : 0,
                               .head_bytes = c->name[0] ? sizeof(struct shmt_head) : 0};
     out->pauses = pauses_of_config(run);
     out->spin_ns = crew->kind == &SHMT_TEAM_FIBERS ? 0 : SPIN_NS; /* where time passes only for who sleeps */

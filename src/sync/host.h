@@ -20,6 +20,8 @@ enum shmt_spent {
     SHMT_SPENT_COMPUTING, /* of the item's computing the share `times` is done; 1: all that is left */
     SHMT_SPENT_PULLING,   /* so many pulls */
     SHMT_SPENT_PUSHING,
+    SHMT_SPENT_ADDING,   /* so many gradients of all parameters were added to others */
+    SHMT_SPENT_UPDATING, /* the rule was applied to the share `times` of all parameters */
     SHMT_SPENT_LOOKING,  /* a look at what others do, by who will look again until they have done it */
     SHMT_SPENT_TOUCHING, /* what this worker has touched since it has last paid for that */
     SHMT_SPENT_RACING    /* that, and what else passes between the loads and the stores of a racy push */

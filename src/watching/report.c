@@ -28,6 +28,7 @@ const struct shmtrain_report SHMT_NO_REPORT = {.size = sizeof(struct shmtrain_re
                                                .write = "",
                                                .backend = "",
                                                .spawn = "",
+                                               .sim = "",
                                                .model = "",
                                                .columns = "",
                                                .optimizer = "",
@@ -98,6 +99,7 @@ void shmt_report_begin(struct shmt_run *run, const struct shmt_crew *crew) {
     shmt_report_describe(run, crew->n_threads);
     r->cores = shmt_topo_cores(crew->topo);
     r->spawn = crew->kind->name;
+    r->sim = run->sim;
     r->load_seconds = seconds_since(run->began_ns);
     shmt_metrics_begin(run);
     if (run->listener.begin) run->listener.begin(run->listener.arg, r);

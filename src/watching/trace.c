@@ -232,7 +232,7 @@ static int write_file(struct writing *w, struct shmt_error *e) {
 void shmt_trace_write(struct shmt_run *run) {
     const struct shmt_spec *spec = &run->spec;
     struct shmt_error e = {0};
-    if (spec->trace_events == 0) return;
+    if (run->config->trace[0] == '\0') return;
     struct writing w = {.run = run, .threads = shmt_seats_of_worker(spec), .zero_ns = run->began_ns, .end_ns = shmt_now_ns()};
     if (write_file(&w, &e) < 0)
         shmt_report_unwritten(run, "no trace was written: %s", e.text);

@@ -46,6 +46,7 @@ struct shmt_run {
     struct shmt_hooks hooks; /* of its workers; `ask_stop` NULL: there are none */
     uint64_t lend_bytes;     /* that each of them may lend to collectives; set by the application's thread between runs */
     bool wants_snapshots;    /* the application may ask for some; set by its thread between runs */
+    bool keeps_events;       /* of its seats, as for a trace, but for no file */
 
     /* The run that is prepared or goes on, or the last one. */
     const struct shmt_backend *backend;
@@ -75,6 +76,7 @@ struct shmt_run {
     struct shmtrain_report report;
     struct shmtrain_epoch *epochs;   /* (spec.epochs) */
     char mode[64];                   /* the policy's name */
+    char sim[SHMT_SIM_TEXT];         /* option sim, with what was measured */
     char *slow_text;                 /* the option, which may be set again before the report is read */
     char unwritten[SHMT_ERROR_TEXT]; /* the first file that could not be written */
     char blas[64];                   /* the library and kernel of the run's products; "": none */

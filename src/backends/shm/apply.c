@@ -57,10 +57,13 @@ static void apply_block(struct shmt_shm_seat *p, const struct shmt_shm_sum *sum,
 
 void shmt_shm_apply_range(struct shmt_shm_seat *p, const struct shmt_shm_sum *sum, const struct shmt_update *u, uint64_t from,
                           uint64_t to) {
+    const double share = to > from ? (double)(to - from) / (double)p->store->layout.flat.n : 0;
     for (uint64_t at = from, end; at < to; at = end) {
         end = shmt_min_u64((at / SHMT_SHM_BLOCK + 1) * SHMT_SHM_BLOCK, to);
         apply_block(p, sum, u, at, end, p->seat.trace && p->times.blocks++ % SHMT_SHM_TIMED == 0);
     }
+    if (share > 0) shmt_spend(SHMT_SPENT_ADDING, share * sum->adds(p));
+    if (share > 0) shmt_spend(SHMT_SPENT_UPDATING, share);
 }
 
 void shmt_shm_apply_begins(struct shmt_shm_seat *p, uint64_t step) {

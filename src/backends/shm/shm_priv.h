@@ -317,7 +317,8 @@ struct shmt_locks shmt_shm_locks(const struct shmt_shm_seat *p, uint32_t replica
 struct shmt_shm_sum {
     const float *(*of)(const struct shmt_shm_seat *p, uint64_t at, uint64_t n, float (*scratch)[SHMT_SHM_BLOCK]);
     void (*forget)(const struct shmt_shm_seat *p, uint64_t at,
-                   uint64_t end); /* a sum that was not zero, when it is applied; may be NULL */
+                   uint64_t end);                    /* a sum that was not zero, when it is applied; may be NULL */
+    uint32_t (*adds)(const struct shmt_shm_seat *p); /* so many gradients are added to others for it: what takes virtual time */
 };
 
 /* The floats from .. to - 1, by the update rule. Nobody else may be at them. */

@@ -27,7 +27,7 @@ static void keep_texts(struct kept *kept) {
     const char **const texts[] = {&r->mode,         &r->write,         &r->backend,   &r->model, &r->optimizer,
                                   &r->schedule,     &r->mode_reason,   &r->replicas,  &r->merge, &r->late,
                                   &r->slow,         &r->copies_reason, &r->unwritten, &r->numa,  &r->blas,
-                                  &r->dataset.name, &r->valid.name};
+                                  &r->dataset.name, &r->valid.name,    &r->sim};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) keep_text(kept, texts[i]);
 }
 

@@ -61,21 +61,12 @@ struct attempt {
     bool counts;  /* it is measured; else it tries a rate */
 };
 
-static int set_number(struct shmtrain_store *store, const char *option, uint64_t number) {
-    char text[24];
-    snprintf(text, sizeof text, "%" PRIu64, number);
-    return shmtrain_store_set(store, option, text);
-}
-
-/* All options of the run; names, and files that are one run's, are not for several (commands.c refuses them). */
+/* Names, and files that are one run's, are not for several (commands.c refuses them). */
 static int configure(const struct attempt *a, struct shmtrain_store *store) {
-    static const char *const OFF[][2] = {{"name", ""},   {"metrics", ""},    {"trace", ""},   {"record", ""},
-                                         {"replay", ""}, {"checkpoint", ""}, {"resume", "0"}, {"keep", "all"}};
     const struct comparison *c = a->comparison;
-    int rc = arguments_configure(c->arguments, store);
-    for (size_t i = 0; i < sizeof OFF / sizeof *OFF && rc == 0; i++) rc = shmtrain_store_set(store, OFF[i][0], OFF[i][1]);
-    if (rc == 0 && a->run->workers > 0) rc = set_number(store, "workers", a->run->workers);
-    if (rc == 0 && c->seeds > 1) rc = set_number(store, "seed", a->seed);
+    int rc = arguments_configure_one(c->arguments, store);
+    if (rc == 0 && a->run->workers > 0) rc = arguments_set_number(store, "workers", a->run->workers);
+    if (rc == 0 && c->seeds > 1) rc = arguments_set_number(store, "seed", a->seed);
     return rc == 0 ? shmtrain_store_set(store, "mode", a->run->mode) : rc;
 }
 

@@ -9,6 +9,7 @@
 #include "base/own.h"
 #include "base/point.h"
 #include "ps/norm.h"
+#include "sync/host.h"
 #include "update/kernels.h"
 
 /* In the middle of an epoch, too: behind a pause. */
@@ -55,6 +56,7 @@ static void fold(const struct shmt_shm_seat *p, uint32_t left, uint32_t right) {
     const uint32_t rank = p->seat.rank;
     shmt_fold(shmt_shm_buffer(store, rank, left), shmt_shm_map(store, rank, left), shmt_shm_buffer(store, rank, right),
               shmt_shm_map(store, rank, right), store->layout.flat.n);
+    shmt_spend(SHMT_SPENT_ADDING, 1);
 }
 
 /* Adds the two topmost subtrees while they are siblings; the buffer that falls free is clear afterwards. Where all went into lists
@@ -67,8 +69,19 @@ static void fold_siblings(struct shmt_shm_seat *p) {
     shmt_trace_to(p->seat.trace, SHMT_EVENT_NONE);
 }
 
+/* Where memory takes virtual time: others have read what lies where the chunk's gradient was written. Of sums all that is dense. */
+static void pay_for_chunk(const struct shmt_shm_seat *p, uint32_t chunk) {
+    const struct shmt_store *store = p->store;
+    if (!shmt_host_touches()) return;
+    shmt_shm_touch_list(store, chunk, true);
+    if (p->stack.late)
+        shmt_touch(shmt_shm_buffer(store, p->seat.rank, p->stack.n - 1), store->layout.flat.n * sizeof(float), true);
+    shmt_spend(SHMT_SPENT_TOUCHING, 1);
+}
+
 /* The chunk on top of my stack is complete. */
 static void end_chunk(struct shmt_shm_seat *p, uint32_t chunk) {
+    pay_for_chunk(p, chunk);
     p->sums |= shmt_shm_is_summed(p->store, chunk);
     if (!p->stack.late) fold_siblings(p);
 }

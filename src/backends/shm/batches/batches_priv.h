@@ -15,6 +15,9 @@ void shmt_shm_nodes_make(struct shmt_shm_seat *p); /* p->nodes, by who takes par
 
 /* An empty one. */
 void shmt_shm_list_begin(const struct shmt_store *store, uint32_t chunk);
+
+/* What is in the chunk's list is read, or has been written (sync/host.h, touch). */
+void shmt_shm_touch_list(const struct shmt_store *store, uint32_t chunk, bool writes);
 struct shmt_terms shmt_shm_list(const struct shmt_store *store, uint32_t chunk);
 
 /* Whether a part of the chunk's gradient is in a buffer: always, where there are no lists. */

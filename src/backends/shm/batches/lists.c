@@ -9,6 +9,7 @@
 #include "backends/shm/batches/batches_priv.h"
 #include "base/checked.h"
 #include "ps/norm.h"
+#include "sync/host.h"
 #include "update/path.h"
 
 #define EVERY     64   /* batches */
@@ -42,6 +43,13 @@ struct shmt_terms shmt_shm_list(const struct shmt_store *store, uint32_t chunk) 
                                .most = store->layout.terms};
 }
 
+void shmt_shm_touch_list(const struct shmt_store *store, uint32_t chunk, bool writes) {
+    const uint64_t n = are_kept(store) && shmt_host_touches() ? n_of(store, chunk) : 0;
+    if (n == 0) return;
+    shmt_touch(ids_of(store, chunk), n * sizeof(uint32_t), writes);
+    shmt_touch(values_of(store, chunk), n * sizeof(float), writes);
+}
+
 bool shmt_shm_is_summed(const struct shmt_store *store, uint32_t chunk) {
     return !are_kept(store) || store->terms_head[chunk].head.summed;
 }
@@ -52,9 +60,12 @@ void shmt_shm_sum_lists(const struct shmt_shm_seat *p, uint64_t from, uint64_t t
     const struct shmt_path *path = shmt_path_of(store->spec.cpu);
     float *sum = shmt_shm_buffer(store, rank, slot);
     uint8_t *touched = shmt_shm_map(store, rank, slot);
-    for (uint32_t chunk = 0; chunk < store->spec.n_chunks; chunk++)
+    for (uint32_t chunk = 0; chunk < store->spec.n_chunks; chunk++) {
+        shmt_shm_touch_list(store, chunk, false);
         path->terms_sum(ids_of(store, chunk), values_of(store, chunk), n_of(store, chunk), (uint32_t)from, (uint32_t)to, sum,
                         touched);
+    }
+    shmt_spend(SHMT_SPENT_TOUCHING, 1);
 }
 
 /* ---- slices ---- */

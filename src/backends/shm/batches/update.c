@@ -39,7 +39,9 @@ __attribute__((nonnull)) static const float *sum_of(const struct shmt_shm_seat *
     const struct shmt_shm_node node = p->nodes[(store->spec.n_chunks >> level) + index];
     if (node.seat != NOBODY) {
         if (!shmt_shm_is_touched(shmt_shm_map(store, node.seat, node.slot), at, n)) return NULL;
-        return shmt_shm_buffer(store, node.seat, node.slot) + at;
+        const float *sum = shmt_shm_buffer(store, node.seat, node.slot) + at;
+        shmt_touch(sum, n * sizeof *sum, false);
+        return sum;
     }
     if (level == 0) return NULL; /* does not happen: every chunk is somebody's */
     const float *left = sum_of(p, level - 1, 2 * index, at, n, scratch + 1);
@@ -84,10 +86,20 @@ __attribute__((nonnull)) static const float *sum_of_both(const struct shmt_shm_s
     return scratch[0];
 }
 
+/* Subtrees stand in the stacks of all who take part; each list is one more. */
+static uint32_t adds_of_chunks(const struct shmt_shm_seat *p) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < 2 * p->store->spec.n_chunks; i++) n += p->nodes[i].seat != NOBODY;
+    return n > 0 ? n - 1 : 0;
+}
+static uint32_t adds_of_lists(const struct shmt_shm_seat *p) { return p->store->spec.n_chunks; }
+static uint32_t adds_of_both(const struct shmt_shm_seat *p) { return adds_of_chunks(p) + adds_of_lists(p); }
+
 /* Where the gradient of this batch is: in the chunks' buffers, in their lists, or in both. */
 static const struct shmt_shm_sum *find_sum(const struct shmt_shm_seat *p) {
-    static const struct shmt_shm_sum CHUNKS = {sum_of_chunks, NULL}, LISTED = {sum_of_listed, forget_lists},
-                                     BOTH = {sum_of_both, forget_lists};
+    static const struct shmt_shm_sum CHUNKS = {sum_of_chunks, NULL, adds_of_chunks},
+                                     LISTED = {sum_of_listed, forget_lists, adds_of_lists},
+                                     BOTH = {sum_of_both, forget_lists, adds_of_both};
     if (p->store->layout.terms == 0) return &CHUNKS;
     for (uint32_t chunk = 0; chunk < p->store->spec.n_chunks; chunk++)
         if (shmt_shm_is_summed(p->store, chunk)) return &BOTH;

@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "base/point.h"
 #include "ps/norm.h"
+#include "sync/host.h"
 #include "update/table.h"
 
 static uint64_t updates_of(uint64_t word) { return word >> SHMT_RANK_BITS; }
@@ -36,6 +37,7 @@ static const float *sum_of_recipe(const struct shmt_shm_seat *p, uint64_t at, ui
         const uint32_t seat = recipe->seat[k];
         if (!shmt_shm_is_touched(shmt_shm_map(p->store, seat, recipe->slot), at, n)) continue;
         const float *grad = shmt_shm_buffer(p->store, seat, recipe->slot) + at, share = recipe->share[k];
+        shmt_touch(grad, n * sizeof *grad, false);
         if (!sum && share == 1) {
             sum = grad;
             continue;
@@ -49,7 +51,9 @@ static const float *sum_of_recipe(const struct shmt_shm_seat *p, uint64_t at, ui
     return sum;
 }
 
-static const struct shmt_shm_sum SUM = {.of = sum_of_recipe};
+static uint32_t adds_of_recipe(const struct shmt_shm_seat *p) { return p->rounds->recipe.n > 0 ? p->rounds->recipe.n - 1 : 0; }
+
+static const struct shmt_shm_sum SUM = {.of = sum_of_recipe, .adds = adds_of_recipe};
 
 /* One walk over slices. */
 struct walk {

@@ -1,0 +1,111 @@
+#!/usr/bin/python3
+"""What fibers predict of two workers, by costs that one worker has (--sim measured), against what two workers do.
+
+usage: bench/predicted.py [OPTION...] DATA [PATH/TO/shmtrain] [-- OPTION-OF-SHMTRAIN...]
+
+  --modes LIST      hogwild,async,ssp:2,sync,backup:1,local:8
+  --pairs N         15: of two workers, and two runs of one worker at the same time, in turns
+  --seconds S       0.7: of each run, about
+  --slow TEXT       1:2x: as option slow has it
+
+speed     examples a second of two workers, over those of two runs of one worker that share nothing; the same on fibers, where two runs that share
+          nothing are twice one worker's
+waiting   what --slow adds to the share of two workers' time that they wait, in percent of their time
+
+Each line has medians: measured, predicted, and how far the prediction is off (speed: in percent of what was measured; waiting: in points).
+Costs are measured anew for each prediction, of which there is one to three pairs. Run it on an idle machine with two cores;
+docs/simulator.md has a table.
+"""
+import argparse
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.cpus = sorted(os.sched_getaffinity(0))[:2]
+        if len(self.cpus) < 2:
+            sys.exit("predicted.py: two processors are needed")
+
+    def argv(self, mode, workers, epochs, *more):
+        return [self.options.program, "-q", "--json", "--mode", mode, "-w", str(workers), "-e", str(epochs), *more,
+                *self.options.more, self.options.data]
+
+    def start(self, argv, cpu=None):
+        bound = ["taskset", "-c", str(cpu)] if cpu is not None else []
+        return subprocess.Popen(bound + argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def end(self, process):
+        out, err = process.communicate()
+        if process.returncode != 0:
+            sys.exit(f"predicted.py: {' '.join(process.args)}: {err.strip()}")
+        return json.loads(out)
+
+    def run(self, *argv):
+        return self.end(self.start(self.argv(*argv)))
+
+    def together(self, mode, epochs):
+        """Two runs of one worker, each on a processor of its own; the sum of their speeds."""
+        both = [self.start(self.argv(mode, 1, epochs), cpu) for cpu in self.cpus]
+        return sum(self.end(process)["examples_per_second"] for process in both)
+
+    def epochs(self, mode):
+        """So many take about as long as was asked for."""
+        report = self.run(mode, 1, 3)
+        return max(2, math.ceil(self.options.seconds * 3 / max(report["train_seconds"], 1e-3)))
+
+    def measured(self, mode, epochs):
+        ratios, waits = [], []
+        for _ in range(self.options.pairs):
+            two = self.run(mode, 2, epochs)
+            ratios.append(two["examples_per_second"] / self.together(mode, epochs))
+            slow = self.run(mode, 2, epochs, "--slow", self.options.slow)
+            waits.append(100 * (slow["wait_fraction"] - two["wait_fraction"]))
+        return ratios, waits
+
+    def predicted(self, mode):
+        ratios, waits = [], []
+        for seed in range(1, max(2, self.options.pairs // 3) + 1):
+            fibers = ["--spawn", f"fibers:{seed}", "--sim"]
+            one = self.run(mode, 1, 5, *fibers, "measured")
+            # One worker has no quorum, and goes another way; else the same costs, so that what drifts between two measurements is in neither.
+            two = self.run(mode, 2, 5, *fibers, "measured" if mode.startswith("backup") else one["sim"])
+            slow = self.run(mode, 2, 5, *fibers, two["sim"], "--slow", self.options.slow)
+            ratios.append(two["examples_per_second"] / (2 * one["examples_per_second"]))
+            waits.append(100 * (slow["wait_fraction"] - two["wait_fraction"]))
+        return ratios, waits
+
+    def compare(self, mode):
+        epochs = self.epochs(mode)
+        real = [statistics.median(values) for values in self.measured(mode, epochs)]
+        told = [statistics.median(values) for values in self.predicted(mode)]
+        off = 100 * (told[0] / real[0] - 1)
+        print(f"| {mode} | {real[0]:.3f} | {told[0]:.3f} | {off:+.1f} % | {real[1]:.1f} | {told[1]:.1f} | {told[1] - real[1]:+.1f} |", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__, add_help=False)
+    parser.add_argument("--modes", default="hogwild,async,ssp:2,sync,backup:1,local:8")
+    parser.add_argument("--pairs", type=int, default=15)
+    parser.add_argument("--seconds", type=float, default=0.7)
+    parser.add_argument("--slow", default="1:2x")
+    parser.add_argument("data")
+    parser.add_argument("program", nargs="?", default="./shmtrain")
+    own = sys.argv[1:]
+    more = own[own.index("--") + 1:] if "--" in own else []
+    options = parser.parse_args(own[:own.index("--")] if "--" in own else own)
+    options.more = more
+    bench = Bench(options)
+    print("| mode | speed | predicted | off | waiting, % | predicted | off |")
+    print("| --- | --- | --- | --- | --- | --- | --- |")
+    for mode in options.modes.split(","):
+        bench.compare(mode)
+
+
+if __name__ == "__main__":
+    main()

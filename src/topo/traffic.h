@@ -1,0 +1,20 @@
+/* What it takes to move memory on this machine, measured by threads on its cores within a tenth of a second. */
+#pragma once
+
+#include "base/error.h"
+
+struct shmt_topo;
+
+struct shmt_traffic {
+    double
+        line_ns; /* to fetch a line that another core has written, or to take it from there for writing: a ball's way to another
+                         core is both; 0: there is one core */
+    double next_ns;   /* of each further line that a core fetches at the same time, while another core wants them, too */
+    double bandwidth; /* bytes a nanosecond that all cores together read, up to SHMT_TRAFFIC_CORES */
+};
+
+#define SHMT_TRAFFIC_CORES 64
+
+/* By threads of its own, which are bound where the system lets them. The best of several turns: who else is busy makes them longer. Errors:
+ * _MEMORY, _SYSTEM (no thread). */
+int shmt_traffic_measure(const struct shmt_topo *topo, struct shmt_traffic *out, struct shmt_error *e);

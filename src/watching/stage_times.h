@@ -1,0 +1,18 @@
+/* What the stages of a run's steps take, from the events of its seats (ps/trace.h): for those who want numbers of a run that has ended,
+ * and not a file. */
+#pragma once
+
+#include <stdint.h>
+
+struct shmt_run;
+
+/* Of one seat. Steps are batches in `sync`, else items; those that the events have whole. */
+struct shmt_stage_times {
+    uint64_t steps;      /* 0: there are none, and the rest is 0 */
+    double sigma;        /* of the logarithm of what pulling, computing and pushing of a step take, by its middle two thirds */
+    double aggregate_ns; /* of a step that has an update: adding up its gradients, and */
+    double update_ns;    /* applying the rule; 0: no step has one */
+};
+
+/* Of a run that has kept events (shmt_run.keeps_events, or a trace), when its workers have ended. Errors: _MEMORY. */
+int shmt_stage_times_take(const struct shmt_run *run, uint32_t seat, struct shmt_stage_times *out);
