@@ -24,7 +24,7 @@ static const char *text_of(const json_t *run, const char *key) {
 
 /* What was measured is in the report, and the run that has it as its option is the same. */
 static void what_was_measured_repeats_the_run(void **state) {
-    static const char *const MODES[] = {"hogwild", "sync", "backup:2", "local:8"};
+    static const char *const MODES[] = {"hogwild", "sync", "backup:2", "backup:4", "local:8"};
     (void)state;
     for (size_t i = 0; i < sizeof MODES / sizeof *MODES; i++) {
         json_t *measured = run_with(MODES[i], "measured"), *again = run_with(MODES[i], text_of(measured, "sim"));
@@ -54,6 +54,9 @@ static void what_cannot_be_measured_is_refused_in_one_line(void **state) {
     program_assert_refused(RUN("--spawn", "fibers", "--sim", "measured", "no-such-file"), 1, "no-such-file");
     program_assert_refused(RUN("--sim", "measured", DATA), 2, "--sim is for workers in virtual time: use --spawn fibers");
     program_assert_refused(RUN("--spawn", "fibers", "--sim", "measured,compute=1us,example=1us", DATA), 2, "name one of them");
+    program_assert_refused(RUN("--spawn", "fibers", "--sim", "measured", "--tolerance", "0.01", DATA), 2,
+                           "--sim measured: a fit with --tolerance takes no steps that could be measured");
+    program_assert_refused(RUN("--spawn", "fibers", "--sim", "measured", "-"), 2, "standard input can be read once only");
 }
 
 /* ---- scale ---- */
@@ -62,13 +65,13 @@ static void speed_ups_are_a_table_for_each_mode_and_a_plot(void **state) {
     (void)state;
     struct program *p = RUN("scale", "-w", "1..8", "--nodes", "1,2", "--modes", "hogwild,sync", "--seeds", "2", DATA);
     program_assert_status(p, 0);
-    assert_string_equal(p->text[ERR], "");
+    assert_says(p->text[ERR], "shmtrain: hogwild, seed 1 of 2: run 1 of 28\n");
     assert_says(p->text[OUT],
-                "speed-up over 1 worker, predicted on fibers: the median of 2 seeds, least-most\n\n"
-                "hogwild   1 node              2 nodes\n       1   1.00               -\n       2   ");
-    assert_says(p->text[OUT], "\nsync      1 node              2 nodes\n");
+                "predicted on fibers: the median of 2 seeds,\nleast-most\n\n"
+                "hogwild\n workers  1 node              2 nodes\n       1   1.00               -\n       2   ");
+    assert_says(p->text[OUT], "\nsync\n workers  1 node              2 nodes\n");
     assert_says(p->text[OUT], "\nsync: train loss 0.");
-    assert_says(p->text[OUT], "\nspeed-up over -w 1, 1 node");
+    assert_says(p->text[OUT], "\nspeed-up, 1 node");
     assert_says(p->text[OUT], "(Niu et al. 2011):\n      4.5 with 10 threads\n");
     for (char *line = strtok(p->text[OUT], "\n"); line; line = strtok(NULL, "\n")) {
         unsigned columns = 0;
@@ -107,11 +110,25 @@ static void a_mode_that_cannot_have_so_many_workers_is_refused_there_alone(void 
     (void)state;
     struct program *p = RUN("scale", "-w", "8,2", "--modes", "sync", "--sim", COSTS, DATA);
     program_assert_refused(p, 2, "--workers 8,2: expected ascending numbers from 1 to 1000");
-    p = RUN("scale", "-w", "8", "--modes", "backup:4", "--nodes", "1", "--seeds", "1", "--sim", COSTS, DATA);
-    program_assert_refused(p, 2, "");
-    p = RUN("scale", "-w", "4,8", "--modes", "backup:4", "--nodes", "1", "--seeds", "1", "--sim", COSTS, DATA);
+    p = RUN("scale", "-w", "1,2", "--modes", "backup:4", "--nodes", "1", "--seeds", "1", "--sim", COSTS, DATA);
+    program_assert_refused(p, 2, "backup:4: ");
+    p = RUN("scale", "-w", "1..8", "--modes", "backup:4,sync", "--nodes", "1", "--seeds", "1", "--sim", COSTS, DATA);
     program_assert_status(p, 0);
-    assert_says(p->text[OUT], "speed-up over 4 workers, predicted on fibers: the median of 1 seed, least-most\n");
+    assert_says(p->text[OUT],
+                "\nbackup:4\n workers  1 node\n       1  refused\n       2  refused\n       4   1.00\n       8   ");
+    assert_says(p->text[OUT], "\nbackup:4 is refused: ");
+    assert_says(p->text[OUT], "\nsync\n workers  1 node\n       1   1.00\n");
+}
+
+/* A run that its own options end is a run. */
+static void runs_that_end_early_count(void **state) {
+    (void)state;
+    struct program *p = RUN("scale", "--json", "-w", "1,2", "--nodes", "1", "--modes", "sync", "--seeds", "1", "--target-loss",
+                            "5", "--sim", COSTS, DATA);
+    program_assert_status(p, 0);
+    json_t *o = program_json(p), *mode = json_array_get(json_object_get(o, "modes"), 0);
+    assert_true(json_number_value(json_object_get(json_array_get(json_object_get(mode, "predicted"), 1), "speed_up")) > 0);
+    json_decref(o);
 }
 
 static void what_scale_cannot_do_is_refused_in_one_line(void **state) {
@@ -123,7 +140,11 @@ static void what_scale_cannot_do_is_refused_in_one_line(void **state) {
                            "--nodes 8: each node needs a worker, and there are 4 at most");
     program_assert_refused(RUN("scale", "--nodes", "x", DATA), 2, "--nodes x: expected ascending numbers from 1 to 64");
     program_assert_refused(RUN("scale", "--sim", "line=80ns,nodes=2", DATA), 2, "use --nodes");
-    program_assert_refused(RUN("scale", "--spawn", "threads", DATA), 2, "scale runs workers in virtual time: leave it out");
+    program_assert_refused(RUN("scale", "--spawn", "threads", DATA), 2,
+                           "scale runs workers as fibers, with its seeds: leave it out");
+    program_assert_refused(RUN("scale", "-w", "1..8", "--nodes", "2,4", DATA), 2, "begin --nodes or --workers with others");
+    program_assert_refused(RUN("scale", "--modes", "sync,sync", DATA), 2, "sync is there twice");
+    program_assert_refused(RUN("compare", "--spawn", "fibers", "--sim", "measured", DATA), 2, "or use shmtrain scale");
     program_assert_refused(RUN("scale", "--mode", "sync", DATA), 2, "name modes by --modes");
     program_assert_refused(RUN("scale", "--modes", "sink", DATA), 2, "--modes sink: ");
     program_assert_refused(RUN("scale", "--seeds", "0", DATA), 2, "--seeds 0: expected a number of seeds from 1 to 30");
@@ -138,6 +159,7 @@ int main(void) {
         PROGRAM_TEST(speed_ups_are_a_table_for_each_mode_and_a_plot),
         PROGRAM_TEST(named_costs_make_the_same_figures_each_time),
         PROGRAM_TEST(a_mode_that_cannot_have_so_many_workers_is_refused_there_alone),
+        PROGRAM_TEST(runs_that_end_early_count),
         PROGRAM_TEST(what_scale_cannot_do_is_refused_in_one_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

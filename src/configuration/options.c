@@ -73,7 +73,7 @@ static const struct shmt_option_row ROWS[] = {
      SWITCH, AT(resume), 0, 1, NULL},
     {{"init-from", 0, "FILE", "", ENV("INIT_FROM"), KEEP, "begin with the parameters of a model or checkpoint"},
      TEXT, AT(init_from), 0, 0, NULL},
-    {{"mode", 0, "NAME", "auto", ENV("MODE"), HOW, "async, hogwild, sync, ssp:S, backup:K, local:H or node:H"},
+    {{"mode", 0, "NAME", "auto", ENV("MODE"), HOW, "async, hogwild, sync, ssp:S, backup:K, local:H"},
      TEXT, AT(mode), 0, 0, NULL},
     {{"write", 0, "HOW", "", ENV("WRITE"), HOW, "racy, atomic, locked or aggregate; default: by mode"},
      CHOICE, AT(axes.write), 0, 0, "racy|atomic|locked|aggregate"},

@@ -244,7 +244,7 @@ static void spend(enum shmt_spent what, double times) {
     double ns = 0;
     switch (what) {
         case SHMT_SPENT_ITEM:
-            me->item_ns = me->left_ns = draw(me, &sim->compute) * times * me->slower;
+            me->item_ns = me->left_ns = (draw(me, &sim->compute) * times + draw_some(me, &sim->item)) * me->slower;
             return;
         case SHMT_SPENT_COMPUTING:
             ns = times < 1 ? fmin(times * me->item_ns, me->left_ns) : me->left_ns;
@@ -315,6 +315,7 @@ static void note_death(struct shmt_fibers *f, struct fiber *fiber) {
     fiber->state = ENDED;
     fiber->dying = fiber->began = fiber->computes = false;
     fiber->paused_ns = 0;
+    fiber->bill = (struct shmt_memory_bill){0};
     if (!f->spec.died || !f->spec.died(f->spec.arg, index_of(f, fiber))) {
         f->n_left--;
         return;

@@ -235,6 +235,7 @@ static const struct word {
     size_t at; /* in struct shmt_sim */
 } WORDS[] = {{"compute", parse_cost, offsetof(struct shmt_sim, compute)},
              {"example", parse_cost, offsetof(struct shmt_sim, example)},
+             {"item", parse_cost, offsetof(struct shmt_sim, item)},
              {"pull", parse_cost, offsetof(struct shmt_sim, pull)},
              {"push", parse_cost, offsetof(struct shmt_sim, push)},
              {"aggregate", parse_cost, offsetof(struct shmt_sim, aggregate)},
@@ -297,11 +298,9 @@ static int check_memory(const char *given_as, const struct shmt_sim *sim, struct
     if (named && !shmt_memory_costs_any(memory) && !sim->measured)
         return shmt_refuse(e, "%s: cache=, nodes= and far= are for line= or bandwidth=: name one of them, as line=80ns",
                            given_as);
-    if (memory->next_ns != usual->next_ns && !(memory->line_ns > 0) && !sim->measured)
+    if (memory->next_ns != usual->next_ns && !(memory->line_ns > 0))
         return shmt_refuse(e, "%s: next= is for further lines of a call: name the first one's time, too, as line=80ns",
                            given_as);
-    if (memory->far != usual->far && memory->n_nodes == 1)
-        return shmt_refuse(e, "%s: far= is for several nodes: name them, as nodes=2", given_as);
     return 0;
 }
 
@@ -365,6 +364,7 @@ static void add_named_time(struct text *t, const char *text, const char *name, d
 }
 
 bool shmt_sim_complete(const char *text, const struct shmt_sim_found *found, char *out, size_t bytes) {
+    SHMT_PLAIN_NUMBERS;
     struct text t = {.out = out, .bytes = bytes};
     if (!names(text, "example") && !names(text, "compute")) {
         add_word(&t, "example");
@@ -372,6 +372,7 @@ bool shmt_sim_complete(const char *text, const struct shmt_sim_found *found, cha
         add_time(&t, found->example_ns);
         add(&t, ":%.4g", fmin(found->sigma, MOST_SIGMA));
     }
+    add_named_time(&t, text, "item", names(text, "compute") ? 0 : found->item_ns);
     if (!names(text, "pull")) add(&t, "%spull=0ns", t.used > 0 ? "," : ""); /* examples take all of it */
     if (!names(text, "push")) add(&t, "%spush=0ns", t.used > 0 ? "," : "");
     add_named_time(&t, text, "aggregate", found->aggregate_ns);

@@ -124,8 +124,10 @@ static void stop(void *arg) {
 }
 
 static void end_if_late(struct shmt_run *run) {
-    const double limit = run->config->time_limit;
-    if (run->timed_out || !((double)(shmt_now_ns() - run->began_ns) * 1e-9 >= limit)) return; /* NaN: there is none */
+    const uint64_t now_ns = shmt_now_ns();
+    const bool is_late = (double)(now_ns - run->began_ns) * 1e-9 >= run->config->time_limit; /* NaN: there is none */
+    const bool has_trained = run->train_limit > 0 && (double)(now_ns - run->trained_ns) * 1e-9 >= run->train_limit;
+    if (run->timed_out || (!is_late && !has_trained)) return;
     run->timed_out = true;
     run->timed_out_ns = shmt_now_ns();
     stop(run);

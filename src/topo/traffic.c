@@ -16,13 +16,14 @@
 #include "base/thread.h"
 #include "topo/topo.h"
 
-#define TRIPS   1000 /* of the ball, from one to the other and back */
-#define MATCHES 7
-#define LINES   128 /* that two share; as a small model has */
-#define SET     16  /* that are fetched at a time; as an example's are */
-#define SETS    2000
-#define READ    (UINT64_C(48) << 20) /* bytes that each thread reads: more than most caches */
-#define PASSES  3
+#define TRIPS     1000 /* of the ball, from one to the other and back */
+#define MATCHES   7
+#define LINES     128 /* that two share; as a small model has */
+#define SET       16  /* that are fetched at a time; as an example's are */
+#define SETS      2000
+#define MOST_NS   200000000            /* of each measurement, however busy the processors are */
+#define MOST_READ (UINT64_C(48) << 20) /* bytes that each thread reads: more than most caches */
+#define PASSES    3
 
 struct line {
     _Alignas(SHMT_LINE) _Atomic uint32_t x;
@@ -35,7 +36,7 @@ struct mover {
     uint32_t rank;
     pthread_t thread;
     struct line *line; /* (LINES) its own, or those that all share */
-    float *block;      /* (READ / 4) */
+    float *block;      /* (read_bytes / 4) */
     double ns;         /* of a trip at best, of a set of lines on average */
     double bytes_ns;   /* bytes a nanosecond, at best */
     float sum;         /* so that nothing is left out */
@@ -44,6 +45,7 @@ struct mover {
 struct traffic {
     const struct shmt_topo *topo;
     uint32_t n;
+    uint64_t read_bytes, end_ns;               /* of each block; of the measurement, at the latest */
     _Alignas(SHMT_LINE) _Atomic uint32_t ball; /* hits so far */
     _Alignas(SHMT_LINE) _Atomic uint32_t here; /* so many have begun */
     _Atomic uint32_t off;                      /* 1: one of them could not be started */
@@ -61,6 +63,8 @@ static bool meet(struct traffic *t) {
     return load_relaxed(&t->off) == 0;
 }
 
+static bool is_late(const struct traffic *t) { return shmt_machine_ns() > t->end_ns; }
+
 /* Two threads hit a ball in turns. relaxed: the ball is all there is to see. Where both have one processor, who looks gives it up. */
 static void *play(void *arg) {
     struct mover *m = arg;
@@ -72,7 +76,10 @@ static void *play(void *arg) {
         const uint64_t from = shmt_machine_ns();
         for (uint32_t i = 0; i < TRIPS; i++, hit += 2) {
             for (uint32_t looks = 1; load_relaxed(&t->ball) != hit + m->rank; looks++)
-                if (looks % 4096 == 0) sched_yield();
+                if (looks % 4096 == 0) {
+                    if (is_late(t)) return NULL;
+                    sched_yield();
+                }
             store_relaxed(&t->ball, hit + m->rank + 1);
         }
         m->ns = fmin(m->ns, (double)(shmt_machine_ns() - from) / TRIPS);
@@ -91,7 +98,8 @@ static void *change_sets(void *arg) {
     bind_to(m);
     if (!meet(m->all)) return NULL;
     double ns[MATCHES];
-    for (uint32_t match = 0; match < MATCHES; match++) {
+    uint32_t n = 0;
+    for (; n < MATCHES && !is_late(m->all); n++) {
         const uint64_t from = shmt_machine_ns();
         for (uint32_t set = 0; set < SETS; set++) {
             struct line *line[SET];
@@ -102,10 +110,10 @@ static void *change_sets(void *arg) {
             }
             for (uint32_t k = 0; k < SET; k++) store_relaxed(&line[k]->x, sum);
         }
-        ns[match] = (double)(shmt_machine_ns() - from) / SETS;
+        ns[n] = (double)(shmt_machine_ns() - from) / SETS;
     }
-    qsort(ns, MATCHES, sizeof *ns, by_size);
-    m->ns = ns[MATCHES / 2]; /* at the beginning and at the end one of them may be alone */
+    qsort(ns, n, sizeof *ns, by_size);
+    m->ns = n > 0 ? ns[n / 2] : 0; /* at the beginning and at the end one of them may be alone */
     return NULL;
 }
 
@@ -122,12 +130,13 @@ static void *read_block(void *arg) {
     struct mover *m = arg;
     struct traffic *t = m->all;
     bind_to(m);
-    memset(m->block, 0, READ); /* by the thread that reads it: then it is near */
+    const uint64_t bytes = t->read_bytes;
+    memset(m->block, 0, bytes); /* by the thread that reads it: then it is near */
     if (!meet(t)) return NULL;
-    for (int pass = 0; pass < PASSES; pass++) {
+    for (int pass = 0; pass < PASSES && (pass == 0 || !is_late(t)); pass++) {
         const uint64_t from = shmt_machine_ns();
-        m->sum += sum_of(m->block, READ / sizeof *m->block);
-        m->bytes_ns = fmax(m->bytes_ns, (double)READ / (double)(shmt_machine_ns() - from + 1));
+        m->sum += sum_of(m->block, bytes / sizeof *m->block);
+        m->bytes_ns = fmax(m->bytes_ns, (double)bytes / (double)(shmt_machine_ns() - from + 1));
     }
     return NULL;
 }
@@ -136,6 +145,7 @@ static int run(struct mover *mover, uint32_t n, void *(*body)(void *), struct sh
     uint32_t begun = 0;
     int rc = 0;
     mover->all->n = n;
+    mover->all->end_ns = shmt_machine_ns() + MOST_NS;
     store_relaxed(&mover->all->here, 0); /* relaxed, here and below: nobody has begun */
     store_relaxed(&mover->all->ball, 0);
     for (; begun < n && rc == 0; begun += rc == 0) rc = shmt_thread_start(&mover[begun].thread, body, &mover[begun]);
@@ -148,7 +158,7 @@ static int run(struct mover *mover, uint32_t n, void *(*body)(void *), struct sh
 /* A trip is there and back: on each way the line is fetched, and then taken for writing. */
 static int measure_line(struct mover *mover, struct shmt_traffic *out, struct shmt_error *e) {
     const int rc = run(mover, 2, play, e);
-    if (rc == 0) out->line_ns = mover[0].ns / 4;
+    if (rc == 0 && isfinite(mover[0].ns)) out->line_ns = mover[0].ns / 4; /* else not one match ended in time */
     return rc;
 }
 
@@ -176,7 +186,7 @@ static int measure_next(struct mover *mover, struct line *shared, struct line *o
 static int measure_reading(struct mover *mover, uint32_t n, struct shmt_traffic *out, struct shmt_error *e) {
     int rc = 0;
     for (uint32_t i = 0; i < n && rc == 0; i++) {
-        mover[i].block = malloc(READ);
+        mover[i].block = malloc(mover->all->read_bytes);
         if (!mover[i].block) rc = shmt_no_memory(e, "to measure memory");
     }
     if (rc == 0) rc = run(mover, n, read_block, e);
@@ -189,7 +199,7 @@ static int measure_reading(struct mover *mover, uint32_t n, struct shmt_traffic 
 
 int shmt_traffic_measure(const struct shmt_topo *topo, struct shmt_traffic *out, struct shmt_error *e) {
     const uint32_t cores = shmt_topo_cores(topo), n = cores < SHMT_TRAFFIC_CORES ? cores : SHMT_TRAFFIC_CORES;
-    struct traffic all = {.topo = topo};
+    struct traffic all = {.topo = topo, .read_bytes = MOST_READ < SHMT_TRAFFIC_BYTES / n ? MOST_READ : SHMT_TRAFFIC_BYTES / n};
     struct shmt_place place[SHMT_TRAFFIC_CORES];
     struct mover *mover = calloc(n, sizeof *mover);
     struct line *line = aligned_alloc(SHMT_LINE, 2 * LINES * sizeof *line);

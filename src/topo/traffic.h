@@ -1,6 +1,8 @@
 /* What it takes to move memory on this machine, measured by threads on its cores within a tenth of a second. */
 #pragma once
 
+#include <stdint.h>
+
 #include "base/error.h"
 
 struct shmt_topo;
@@ -14,7 +16,8 @@ struct shmt_traffic {
 };
 
 #define SHMT_TRAFFIC_CORES 64
+#define SHMT_TRAFFIC_BYTES (UINT64_C(256) << 20) /* of memory that it takes at most */
 
 /* By threads of its own, which are bound where the system lets them. The best of several turns: who else is busy makes them longer. Errors:
- * _MEMORY, _SYSTEM (no thread). */
+ * _MEMORY, _SYSTEM (no thread). Where processors are too busy for figures, these are 0. */
 int shmt_traffic_measure(const struct shmt_topo *topo, struct shmt_traffic *out, struct shmt_error *e);

@@ -47,6 +47,7 @@ struct shmt_run {
     uint64_t lend_bytes;     /* that each of them may lend to collectives; set by the application's thread between runs */
     bool wants_snapshots;    /* the application may ask for some; set by its thread between runs */
     bool keeps_events;       /* of its seats, as for a trace, but for no file */
+    double train_limit;      /* seconds from when its workers begin; 0: none */
 
     /* The run that is prepared or goes on, or the last one. */
     const struct shmt_backend *backend;

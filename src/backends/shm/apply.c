@@ -55,6 +55,17 @@ static void apply_block(struct shmt_shm_seat *p, const struct shmt_shm_sum *sum,
     p->times.update_ns += shmt_now_ns() - summed_ns;
 }
 
+/* Where work takes virtual time: of all parameters the share that was applied. A trace sees it as the block's. */
+static void pay_for_range(struct shmt_shm_seat *p, const struct shmt_shm_sum *sum, double share) {
+    const uint64_t from_ns = p->seat.trace ? shmt_now_ns() : 0;
+    shmt_spend(SHMT_SPENT_ADDING, share * sum->adds(p));
+    const uint64_t added_ns = p->seat.trace ? shmt_now_ns() : 0;
+    shmt_spend(SHMT_SPENT_UPDATING, share);
+    if (!p->seat.trace) return;
+    p->times.aggregate_ns += added_ns - from_ns;
+    p->times.update_ns += shmt_now_ns() - added_ns;
+}
+
 void shmt_shm_apply_range(struct shmt_shm_seat *p, const struct shmt_shm_sum *sum, const struct shmt_update *u, uint64_t from,
                           uint64_t to) {
     const double share = to > from ? (double)(to - from) / (double)p->store->layout.flat.n : 0;
@@ -62,8 +73,7 @@ void shmt_shm_apply_range(struct shmt_shm_seat *p, const struct shmt_shm_sum *su
         end = shmt_min_u64((at / SHMT_SHM_BLOCK + 1) * SHMT_SHM_BLOCK, to);
         apply_block(p, sum, u, at, end, p->seat.trace && p->times.blocks++ % SHMT_SHM_TIMED == 0);
     }
-    if (share > 0) shmt_spend(SHMT_SPENT_ADDING, share * sum->adds(p));
-    if (share > 0) shmt_spend(SHMT_SPENT_UPDATING, share);
+    if (share > 0 && shmt_host()->spend) pay_for_range(p, sum, share);
 }
 
 void shmt_shm_apply_begins(struct shmt_shm_seat *p, uint64_t step) {

@@ -169,6 +169,15 @@ static int refuse_options(const struct arguments *a) {
     return 0;
 }
 
+/* Each run would measure for itself, and modes would differ by what the machine did meanwhile. */
+static int refuse_measuring(const struct arguments *a) {
+    const char *sim = arguments_value(a, "sim");
+    if (!sim || !strstr(sim, "measured")) return 0;
+    return talk_refuse(
+        "--sim measured: compare would measure anew for each run: name the costs that one has measured (sim in its report), or "
+        "use shmtrain scale");
+}
+
 /* Options that say by themselves what a mode says, too. */
 static void list_replacing(struct comparison *c) {
     static const char *const AXES[] = {"write", "staleness", "quorum", "late", "replicas", "merge-every", "merge"};
@@ -186,6 +195,7 @@ int compare_ask(struct comparison *c, struct shmtrain_store *store, const struct
     int status = take_seeds(c, store, a);
     if (status == 0) status = take_data(c, a);
     if (status == 0) status = refuse_options(a);
+    if (status == 0) status = refuse_measuring(a);
     if (status == 0) status = files_refuse_pipes(a, 0, "compare");
     if (status == 0 && a->workers) status = take_workers(c, store, a->workers);
     if (status == 0) status = take_modes(c, store, a->modes ? a->modes : DEFAULT_MODES);

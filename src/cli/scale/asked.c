@@ -21,6 +21,8 @@ static int add_mode(struct scaling *s, struct shmtrain_store *store, const char 
     snprintf(mode->name, sizeof mode->name, "%.*s", (int)n, name);
     if (shmtrain_store_set(store, "mode", mode->name) < 0)
         return talk_refuse("--modes %.60s: %s", list, shmtrain_store_message(store));
+    for (unsigned m = 0; m < s->n_modes; m++)
+        if (strcmp(s->mode[m].name, mode->name) == 0) return talk_refuse("--modes %.60s: %s is there twice", list, mode->name);
     s->n_modes++;
     return 0;
 }
@@ -107,7 +109,9 @@ static int take_workers(struct scaling *s, const struct arguments *a) {
     return status;
 }
 
+/* Each node needs a worker: of the default those are left out that have none. */
 static int take_nodes(struct scaling *s, const struct arguments *a) {
+    const uint32_t least = s->workers[0], most = s->workers[s->n_workers - 1];
     struct list list = {.option = "--nodes",
                         .text = a->nodes ? a->nodes : DEFAULT_NODES,
                         .number = s->nodes,
@@ -115,11 +119,14 @@ static int take_nodes(struct scaling *s, const struct arguments *a) {
                         .most = MOST_NODES};
     const int status = take_list(&list);
     s->n_nodes = list.n;
-    if (status != 0 || s->nodes[s->n_nodes - 1] <= s->workers[s->n_workers - 1]) return status;
-    while (a->nodes == NULL && s->nodes[s->n_nodes - 1] > s->workers[s->n_workers - 1]) s->n_nodes--; /* of the default */
-    if (s->nodes[s->n_nodes - 1] <= s->workers[s->n_workers - 1]) return 0;
-    return talk_refuse("--nodes %u: each node needs a worker, and there are %u at most", s->nodes[s->n_nodes - 1],
-                       s->workers[s->n_workers - 1]);
+    while (status == 0 && !a->nodes && s->nodes[s->n_nodes - 1] > most) s->n_nodes--;
+    if (status == 0 && s->nodes[s->n_nodes - 1] > most)
+        return talk_refuse("--nodes %u: each node needs a worker, and there are %u at most", s->nodes[s->n_nodes - 1], most);
+    if (status == 0 && s->nodes[0] > least)
+        return talk_refuse(
+            "--nodes %u: speed-ups are over the fewest workers, which are %u: begin --nodes or --workers with others",
+            s->nodes[0], least);
+    return status;
 }
 
 static int take_seeds(struct scaling *s, const struct arguments *a) {
@@ -136,8 +143,7 @@ static int take_seeds(struct scaling *s, const struct arguments *a) {
 /* Workers are fibers, and their nodes are --nodes. */
 static int take_costs(struct scaling *s, const struct arguments *a) {
     const char *spawn = arguments_value(a, "spawn"), *sim = arguments_value(a, "sim");
-    if (spawn && strncmp(spawn, "fibers", 6) != 0)
-        return talk_refuse("--spawn %.60s: scale runs workers in virtual time: leave it out", spawn);
+    if (spawn) return talk_refuse("--spawn %.60s: scale runs workers as fibers, with its seeds: leave it out", spawn);
     if (sim && (strncmp(sim, "nodes=", 6) == 0 || strstr(sim, ",nodes=")))
         return talk_refuse("--sim nodes=: scale tries several numbers of nodes: use --nodes");
     s->sim = sim ? sim : COSTS;

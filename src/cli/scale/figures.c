@@ -15,18 +15,35 @@ static struct scale_spread spread_of(double *x, unsigned n) {
     return (struct scale_spread){(x[(n - 1) / 2] + x[n / 2]) / 2, x[0], x[n - 1]};
 }
 
-struct scale_spread scale_speed_up(const struct scale_mode *mode, unsigned node, unsigned workers) {
-    const struct scale_cell *cell = &mode->cell[node][workers], *base = &mode->cell[0][0];
+static bool has_runs(const struct scaling *s, const struct scale_cell *cell) {
+    for (unsigned seed = 0; seed < s->seeds; seed++)
+        if (cell->speed[seed] > 0) return true;
+    return false;
+}
+
+unsigned scale_base(const struct scaling *s, const struct scale_mode *mode) {
+    unsigned workers = 0;
+    while (workers < s->n_workers && !has_runs(s, &mode->cell[0][workers])) workers++;
+    return workers;
+}
+
+struct scale_spread scale_speed_up(const struct scaling *s, const struct scale_mode *mode, unsigned node, unsigned workers) {
+    const unsigned base = scale_base(s, mode);
     double x[SCALE_SEEDS];
     unsigned n = 0;
-    for (; n < cell->n && n < base->n; n++) x[n] = cell->speed[n] / base->speed[n];
+    for (unsigned seed = 0; seed < s->seeds && base < s->n_workers; seed++) {
+        const double from = mode->cell[0][base].speed[seed], to = mode->cell[node][workers].speed[seed];
+        if (from > 0 && to > 0) x[n++] = to / from;
+    }
     return spread_of(x, n);
 }
 
-double scale_loss(const struct scale_cell *cell) {
+double scale_loss(const struct scaling *s, const struct scale_cell *cell) {
     double x[SCALE_SEEDS];
-    for (unsigned i = 0; i < cell->n; i++) x[i] = cell->loss[i];
-    return spread_of(x, cell->n).median;
+    unsigned n = 0;
+    for (unsigned seed = 0; seed < s->seeds; seed++)
+        if (cell->speed[seed] > 0) x[n++] = cell->loss[seed];
+    return spread_of(x, n).median;
 }
 
 const struct scale_published *scale_published_at(unsigned i) {

@@ -8,15 +8,16 @@ static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(
 
 static json_t *cell_of(const struct scaling *s, const struct scale_mode *mode, unsigned node, unsigned workers) {
     const struct scale_cell *cell = &mode->cell[node][workers];
-    const struct scale_spread spread = scale_speed_up(mode, node, workers);
+    const struct scale_spread spread = scale_speed_up(s, mode, node, workers);
     json_t *o = json_object(), *speeds = json_array();
     json_object_set_new(o, "workers", json_integer(s->workers[workers]));
     json_object_set_new(o, "nodes", json_integer(s->nodes[node]));
     json_object_set_new(o, "speed_up", number(spread.median));
     json_object_set_new(o, "speed_up_least", number(spread.least));
     json_object_set_new(o, "speed_up_most", number(spread.most));
-    json_object_set_new(o, "train_loss", number(scale_loss(cell)));
-    for (unsigned i = 0; i < cell->n; i++) json_array_append_new(speeds, number(cell->speed[i]));
+    json_object_set_new(o, "train_loss", number(scale_loss(s, cell)));
+    for (unsigned i = 0; i < s->seeds; i++)
+        json_array_append_new(speeds, cell->speed[i] > 0 ? number(cell->speed[i]) : json_null());
     json_object_set_new(o, "examples_per_second", speeds);
     if (cell->why[0] != '\0') json_object_set_new(o, "refused", json_string(cell->why));
     return o;

@@ -18,7 +18,7 @@ struct turn {
     struct scaling *s;
     struct scale_mode *mode;
     unsigned seed, node, workers; /* numbers of the lists */
-    bool measures;                /* it finds the costs that the others take */
+    bool measures;                /* it finds the costs that the others of its mode and seed take */
 };
 
 static int configure(const struct turn *t, struct shmtrain_store *store) {
@@ -40,8 +40,16 @@ static int configure(const struct turn *t, struct shmtrain_store *store) {
 static void keep(const struct turn *t, const struct shmtrain_report *r) {
     struct scale_cell *cell = &t->mode->cell[t->node][t->workers];
     if (t->measures) snprintf(t->mode->costs[t->seed], SCALE_COSTS, "%s", r->sim);
-    cell->speed[cell->n] = r->examples_per_second;
-    cell->loss[cell->n++] = r->n_epochs > 0 ? r->epoch[r->n_epochs - 1].train_loss : (double)NAN;
+    cell->speed[t->seed] = r->examples_per_second;
+    cell->loss[t->seed] = r->n_epochs > 0 ? r->epoch[r->n_epochs - 1].train_loss : (double)NAN;
+}
+
+/* What has to do with the mode and its workers, or may have, is a word in the table; the rest would be the same in all runs. */
+static int fail(const struct turn *t, const struct shmtrain_store *store, int rc) {
+    struct scale_cell *cell = &t->mode->cell[t->node][t->workers];
+    if (rc == SHMTRAIN_E_DATA || rc == SHMTRAIN_E_SYSTEM) return talk_fail(store, rc);
+    snprintf(cell->why, sizeof cell->why, "%s", shmtrain_store_message(store));
+    return 0;
 }
 
 static bool shows(const struct scaling *s) {
@@ -70,37 +78,44 @@ static int run(const struct turn *t) {
     talk_catch_signals(store);
     if (rc == 0 && !talk_caught()) rc = shmtrain_store_train(store, s->data);
     talk_catch_signals(NULL);
-    const struct shmtrain_report *r = shmtrain_store_report(store);
-    if (rc == 0 && !talk_caught() && !r->stopped)
-        keep(t, r);
-    else if (rc == SHMTRAIN_E_USAGE && !t->measures)
-        snprintf(t->mode->cell[t->node][t->workers].why, sizeof t->mode->cell[0][0].why, "%s", shmtrain_store_message(store));
-    else if (rc < 0 && !talk_caught()) {
-        show_nothing(s);
-        status = talk_fail(store, rc);
-    }
+    if (rc < 0 && !talk_caught()) show_nothing(s);
+    if (rc < 0 && !talk_caught()) status = fail(t, store, rc);
+    if (rc == 0 && !talk_caught()) keep(t, shmtrain_store_report(store));
     shmtrain_store_destroy(store);
     return talk_caught() ? talk_exit_status(1) : status;
 }
 
-/* The fewest workers on the fewest nodes measure. */
+/* The first run that the mode can have measures. */
 static int run_seed(struct scaling *s, struct scale_mode *mode, unsigned seed) {
     int status = 0;
     for (unsigned node = 0; node < s->n_nodes && status == 0; node++)
         for (unsigned w = 0; w < s->n_workers && status == 0; w++) {
             const struct turn turn = {
-                .s = s, .mode = mode, .seed = seed, .node = node, .workers = w, .measures = node == 0 && w == 0};
+                .s = s, .mode = mode, .seed = seed, .node = node, .workers = w, .measures = mode->costs[seed][0] == '\0'};
             if (scale_has_cell(s, node, w)) status = run(&turn);
         }
     return status;
 }
 
+/* Nothing could be run at all. */
+static int refuse_all(const struct scaling *s) {
+    for (unsigned m = 0; m < s->n_modes; m++)
+        if (scale_base(s, &s->mode[m]) < s->n_workers) return 0;
+    return talk_refuse("%s: %s", s->mode[0].name, s->mode[0].cell[0][0].why);
+}
+
 static int run_all(struct scaling *s) {
+    const enum progress_kind kind = display_choose(s->arguments->progress, s->arguments->quiet, STDERR_FILENO);
     int status = 0;
     for (unsigned m = 0; m < s->n_modes && status == 0; m++)
-        for (unsigned seed = 0; seed < s->seeds && status == 0; seed++) status = run_seed(s, &s->mode[m], seed);
+        for (unsigned seed = 0; seed < s->seeds && status == 0; seed++) {
+            if (kind == PROGRESS_PLAIN)
+                fprintf(stderr, "shmtrain: %s, seed %u of %u: run %u of %u\n", s->mode[m].name, seed + 1, s->seeds,
+                        s->n_done + 1, s->n_runs);
+            status = run_seed(s, &s->mode[m], seed);
+        }
     show_nothing(s);
-    return status;
+    return status == 0 ? refuse_all(s) : status;
 }
 
 int scale_run(struct shmtrain_store *store, const struct arguments *a) {

@@ -2,7 +2,8 @@
  * told.c and json.c.
  *
  * For each mode and seed costs are measured once, by runs of one worker (option sim, measured); all runs of the mode and seed have them,
- * with each number of workers and of NUMA nodes. A speed-up is over the fewest workers on one node, of the same mode and seed. So what
+ * with each number of workers and of NUMA nodes. A speed-up is over the fewest workers that the mode can have, on the fewest nodes, of the same
+ * mode and seed. So what
  * differs among seeds is the order in which things happen, what is drawn, and what the machine did while it was measured. */
 #pragma once
 
@@ -15,16 +16,15 @@
 
 #define SCALE_MODES   8
 #define SCALE_WORKERS 16 /* numbers of workers */
-#define SCALE_NODES   4  /* numbers of nodes */
+#define SCALE_NODES   3  /* numbers of nodes */
 #define SCALE_SEEDS   30
 #define SCALE_COSTS   1024
 
 /* A mode with so many workers on so many nodes. */
 struct scale_cell {
-    unsigned n;                /* seeds that are done */
-    double speed[SCALE_SEEDS]; /* examples a virtual second */
+    double speed[SCALE_SEEDS]; /* examples a virtual second; 0: there is no run of this seed */
     double loss[SCALE_SEEDS];  /* of the last epoch's examples */
-    char why[256];             /* it is refused; "": it is not */
+    char why[256];             /* a run was refused, or failed; "": none was */
 };
 
 struct scale_mode {
@@ -44,14 +44,17 @@ struct scaling {
     struct scale_mode mode[SCALE_MODES];
 };
 
+/* The number of workers that the mode's speed-ups are over, as a place in the list; n_workers: it has none. */
+unsigned scale_base(const struct scaling *s, const struct scale_mode *mode);
+
 /* A speed-up over the seeds. All NaN: there is none. */
 struct scale_spread {
     double median, least, most;
 };
-struct scale_spread scale_speed_up(const struct scale_mode *mode, unsigned node, unsigned workers);
+struct scale_spread scale_speed_up(const struct scaling *s, const struct scale_mode *mode, unsigned node, unsigned workers);
 
 /* The middle one of a cell's losses; NaN: there is none. */
-double scale_loss(const struct scale_cell *cell);
+double scale_loss(const struct scaling *s, const struct scale_cell *cell);
 
 /* What papers say of other machines and data. */
 struct scale_published {

@@ -15,10 +15,10 @@
 static void put_times(double x, char out[16]) { snprintf(out, 16, x < 9.995 ? "%.2f" : x < 99.95 ? "%.1f" : "%.0f", x); }
 
 static void put_cell(const struct scaling *s, const struct scale_mode *mode, unsigned node, unsigned workers, FILE *out) {
-    const struct scale_spread spread = scale_speed_up(mode, node, workers);
+    const struct scale_spread spread = scale_speed_up(s, mode, node, workers);
     char median[16], least[16], most[16], range[40] = "";
     if (isnan(spread.median)) {
-        fprintf(out, "  %-*s", CELL, scale_has_cell(s, node, workers) ? "refused" : "-");
+        fprintf(out, "  %-*s", CELL, mode->cell[node][workers].why[0] != '\0' ? "refused" : "-");
         return;
     }
     put_times(spread.median, median);
@@ -29,7 +29,7 @@ static void put_cell(const struct scaling *s, const struct scale_mode *mode, uns
 }
 
 static void put_table(const struct scaling *s, const struct scale_mode *mode, FILE *out) {
-    fprintf(out, "\n%-8.8s", mode->name);
+    fprintf(out, "\n%s\n workers", mode->name);
     for (unsigned node = 0; node < s->n_nodes; node++) {
         char title[24];
         snprintf(title, sizeof title, "%u node%s", s->nodes[node], s->nodes[node] == 1 ? "" : "s");
@@ -69,11 +69,13 @@ static const char *first_refusal(const struct scaling *s, const struct scale_mod
 static void put_words(const struct scaling *s, FILE *out) {
     for (unsigned m = 0; m < s->n_modes; m++) {
         const struct scale_mode *mode = &s->mode[m];
-        const double least = scale_loss(&mode->cell[0][0]), most = scale_loss(&mode->cell[0][s->n_workers - 1]);
+        const unsigned base = scale_base(s, mode), last = s->n_workers - 1;
         if (first_refusal(s, mode)) fprintf(out, "%s is refused: %s\n", mode->name, first_refusal(s, mode));
-        if (s->n_workers > 1 && isfinite(least) && isfinite(most))
-            fprintf(out, "%s: train loss %.5f with %u worker%s, %.5f with %u\n", mode->name, least, s->workers[0],
-                    s->workers[0] == 1 ? "" : "s", most, s->workers[s->n_workers - 1]);
+        if (base >= last) continue;
+        const double least = scale_loss(s, &mode->cell[0][base]), most = scale_loss(s, &mode->cell[0][last]);
+        if (isfinite(least) && isfinite(most))
+            fprintf(out, "%s: train loss %.5f with %u worker%s, %.5f with %u\n", mode->name, least, s->workers[base],
+                    s->workers[base] == 1 ? "" : "s", most, s->workers[last]);
     }
 }
 
@@ -108,7 +110,7 @@ static void add_mode(const struct scaling *s, unsigned m, struct drawing *d) {
     const char mark = mark_of(d, s->mode[m].name);
     *curve = (struct plot_curve){.name = s->mode[m].name, .mark = mark, .point = d->point[d->n]};
     for (unsigned w = 0; w < s->n_workers; w++) {
-        const double times = scale_speed_up(&s->mode[m], 0, w).median;
+        const double times = scale_speed_up(s, &s->mode[m], 0, w).median;
         if (isfinite(times)) d->point[d->n][curve->n++] = (struct plot_point){s->workers[w], times};
     }
     if (curve->n == 0) return;
@@ -130,7 +132,7 @@ static void put_plot(const struct scaling *s, FILE *out) {
     for (unsigned m = 0; m < s->n_modes; m++) add_mode(s, m, &d);
     if (d.n == 0) return;
     add_perfect(s, &d);
-    snprintf(title, sizeof title, "speed-up over -w %u, %u node%s", s->workers[0], s->nodes[0], s->nodes[0] == 1 ? "" : "s");
+    snprintf(title, sizeof title, "speed-up, %u node%s", s->nodes[0], s->nodes[0] == 1 ? "" : "s");
     const struct plot plot = {
         .title = title, .x_title = "workers", .curve = d.curve, .n_curves = d.n, .target = NAN, .at = NAN, .x_whole = true};
     const struct plot_screen screen = {.columns = WIDTH,
@@ -142,8 +144,8 @@ static void put_plot(const struct scaling *s, FILE *out) {
 }
 
 void scale_put_text(const struct scaling *s, FILE *out) {
-    fprintf(out, "speed-up over %u worker%s, predicted on fibers: the median of %u seed%s, least-most\n", s->workers[0],
-            s->workers[0] == 1 ? "" : "s", s->seeds, s->seeds == 1 ? "" : "s");
+    fprintf(out, "speed-up over the fewest workers, predicted on fibers: the median of %u seed%s,\nleast-most\n", s->seeds,
+            s->seeds == 1 ? "" : "s");
     put_tables(s, out);
     fprintf(out, "\n");
     put_words(s, out);

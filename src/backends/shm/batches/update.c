@@ -86,14 +86,14 @@ __attribute__((nonnull)) static const float *sum_of_both(const struct shmt_shm_s
     return scratch[0];
 }
 
-/* Subtrees stand in the stacks of all who take part; each list is one more. */
+/* Subtrees stand in the stacks of all who take part; each chunk has a list. */
 static uint32_t adds_of_chunks(const struct shmt_shm_seat *p) {
     uint32_t n = 0;
     for (uint32_t i = 0; i < 2 * p->store->spec.n_chunks; i++) n += p->nodes[i].seat != NOBODY;
     return n > 0 ? n - 1 : 0;
 }
-static uint32_t adds_of_lists(const struct shmt_shm_seat *p) { return p->store->spec.n_chunks; }
-static uint32_t adds_of_both(const struct shmt_shm_seat *p) { return adds_of_chunks(p) + adds_of_lists(p); }
+static uint32_t adds_of_lists(const struct shmt_shm_seat *p) { return p->store->spec.n_chunks - 1; }
+static uint32_t adds_of_both(const struct shmt_shm_seat *p) { return adds_of_chunks(p) + adds_of_lists(p) + 1; }
 
 /* Where the gradient of this batch is: in the chunks' buffers, in their lists, or in both. */
 static const struct shmt_shm_sum *find_sum(const struct shmt_shm_seat *p) {
@@ -136,6 +136,7 @@ void shmt_shm_measure(struct shmt_shm_seat *p) {
                           end, &u, store->norm);
         SHMT_POINT("norm:block");
     }
+    shmt_spend(SHMT_SPENT_TOUCHING, 1);
 }
 
 void shmt_shm_apply(struct shmt_shm_seat *p) {

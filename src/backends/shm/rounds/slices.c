@@ -96,6 +96,7 @@ static double squares_of_table(const struct shmt_shm_seat *p, uint32_t t) {
         shmt_norm_squares(sum_of_recipe(p, at, end - at, scratch), end - at, part);
         for (uint64_t k = 0; k < (end - at) / SHMT_NORM_FLOATS; k++) sum += part[k];
     }
+    shmt_spend(SHMT_SPENT_TOUCHING, 1);
     return sum;
 }
 
