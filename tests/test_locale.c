@@ -4,6 +4,8 @@
 #include "api_help.h"
 #include "skip.h"
 
+#include "fibers/sim.h"
+
 #include <locale.h>
 #include <math.h>
 #include <stdbool.h>
@@ -203,6 +205,15 @@ static void a_model_may_be_loaded_in_another_locale(void **state) {
 
 static int g_commas, g_calls;
 
+/* The text that is made of what was measured is parsed again. */
+static void what_is_measured_has_points(void **state) {
+    const struct shmt_sim_found found = {.example_ns = 1.5, .sigma = 0.25, .line_ns = 80.5, .bandwidth = 2.5};
+    char text[SHMT_SIM_TEXT];
+    (void)state;
+    assert_true(shmt_sim_complete("measured", &found, text, sizeof text));
+    assert_string_equal(text, "example=lognormal:1.5ns:0.25,pull=0ns,push=0ns,line=80.5ns,next=0ns,bandwidth=2.5GB/s");
+}
+
 static void note_locale(void *arg, const char *line) {
     (void)arg;
     (void)line;
@@ -238,11 +249,9 @@ static void listeners_are_called_in_the_applications_locale(void **state) {
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, comma, point)
     const struct CMUnitTest tests[] = {
-        TEST(options_take_points_and_no_commas),
-        TEST(sentences_have_points),
-        TEST(texts_are_the_same_in_every_locale),
-        TEST(a_model_may_be_loaded_in_another_locale),
-        TEST(listeners_are_called_in_the_applications_locale),
+        TEST(options_take_points_and_no_commas),  TEST(sentences_have_points),
+        TEST(texts_are_the_same_in_every_locale), TEST(a_model_may_be_loaded_in_another_locale),
+        TEST(what_is_measured_has_points),        TEST(listeners_are_called_in_the_applications_locale),
     };
     return cmocka_run_group_tests(tests, make_locale, remove_folder);
 }

@@ -65,7 +65,7 @@ static void speed_ups_are_a_table_for_each_mode_and_a_plot(void **state) {
     (void)state;
     struct program *p = RUN("scale", "-w", "1..8", "--nodes", "1,2", "--modes", "hogwild,sync", "--seeds", "2", DATA);
     program_assert_status(p, 0);
-    assert_says(p->text[ERR], "shmtrain: hogwild, seed 1 of 2: run 1 of 28\n");
+    assert_says(p->text[ERR], "shmtrain: hogwild, seed 1 of 2: 7 of 28 runs are done\n");
     assert_says(p->text[OUT],
                 "predicted on fibers: the median of 2 seeds,\nleast-most\n\n"
                 "hogwild\n workers  1 node              2 nodes\n       1   1.00               -\n       2   ");

@@ -15,7 +15,8 @@
 static const char GOLDEN[] =
     "{\"mode\":\"async\",\"mode_reason\":null,\"write\":\"racy\",\"staleness\":\"inf\",\"quorum\":8,\"late\":null,"
     "\"replicas\":\"one\",\"n_replicas\":1,\"hot_rows\":0,\"merge\":null,\"merge_every\":0,\"merge_all_every\":0,"
-    "\"copies_reason\":null,\"slow\":null,\"race_seconds\":null,\"race_share\":null,\"backend\":\"shm\",\"spawn\":null,\"sim\":null,"
+    "\"copies_reason\":null,\"slow\":null,\"race_seconds\":null,\"race_share\":null,\"backend\":\"shm\",\"spawn\":null,\"sim\":"
+    "null,"
     "\"workers\":8,\"threads\":1,\"cores\":null,\"model\":\"logistic\",\"columns\":null,\"optimizer\":\"sgd\",\"rate\":0.0625,"
     "\"schedule\":"
     "\"inverse\","

@@ -205,7 +205,7 @@ static void share_out(const struct runs *runs, struct shmt_sim_found *out) {
 }
 
 static int find_traffic(const struct shmtrain_store *store, struct shmt_sim_found *out, struct shmt_error *e) {
-    struct shmt_topo *topo;
+    struct shmt_topo *topo = NULL;
     struct shmt_traffic traffic = {0};
     int rc = shmt_budget_need(SHMT_TRAFFIC_BYTES, "measuring memory", "blocks that are read", "free some, or name costs", e);
     if (rc == 0) rc = shmt_topo_open(&topo, e);

@@ -5,9 +5,10 @@
  *     line=80ns,bandwidth=20GB/s,cache=1MiB,nodes=2,far=1.7x,race=100ns
  *     measured
  *
- * compute is a full work item's, or example each of its examples', item what one takes besides, pull and push a call's; aggregate that of adding one gradient of all
- * parameters to another, update that of the rule on all of them, in the modes that aggregate; look that of a look at the clock, an offer of
- * the processor and a wake-up. A cost is a time ("10ms"), or a distribution: lognormal:MEDIAN:SIGMA, exponential:MEAN, uniform:LEAST:MOST.
+ * compute is a full work item's, or example each of its examples', item what one takes besides, pull and push a call's; aggregate that
+ * of adding one gradient of all parameters to another, update that of the rule on all of them, in the modes that aggregate; look that of a
+ * look at the clock, an offer of the processor and a wake-up. A cost is a time ("10ms"), or a distribution: lognormal:MEDIAN:SIGMA,
+ * exponential:MEAN, uniform:LEAST:MOST.
  * straggler=W:Fx makes all that worker W computes take F times as long. What is not named is as in the text above, but that computing
  * is example=lognormal:1us:0.3, and item, aggregate and update take nothing.
  *
@@ -66,7 +67,7 @@ struct shmt_sim {
 /* What was measured, in nanoseconds; 0: it takes no time, or none that could be told. */
 struct shmt_sim_found {
     double example_ns, sigma; /* of an example, where an item is so many of them: the median of items, and how they differ */
-    double item_ns; /* of an item besides its examples */
+    double item_ns;           /* of an item besides its examples */
     double aggregate_ns, update_ns;
     double line_ns, next_ns; /* a cache line from another core, and each further one that is fetched beside it */
     double bandwidth;        /* of all processors together, in bytes a nanosecond */

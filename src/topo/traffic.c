@@ -20,6 +20,7 @@
 #define MATCHES   7
 #define LINES     128 /* that two share; as a small model has */
 #define SET       16  /* that are fetched at a time; as an example's are */
+#define THEIRS    8   /* of a set: that the other one has written last, on average */
 #define SETS      2000
 #define MOST_NS   200000000            /* of each measurement, however busy the processors are */
 #define MOST_READ (UINT64_C(48) << 20) /* bytes that each thread reads: more than most caches */
@@ -43,12 +44,12 @@ struct mover {
 };
 
 struct traffic {
-    const struct shmt_topo *topo;
-    uint32_t n;
-    uint64_t read_bytes, end_ns;               /* of each block; of the measurement, at the latest */
     _Alignas(SHMT_LINE) _Atomic uint32_t ball; /* hits so far */
     _Alignas(SHMT_LINE) _Atomic uint32_t here; /* so many have begun */
     _Atomic uint32_t off;                      /* 1: one of them could not be started */
+    uint32_t n;
+    uint64_t read_bytes, end_ns; /* of each block; of the measurement, at the latest */
+    const struct shmt_topo *topo;
 };
 
 static void bind_to(const struct mover *m) {
@@ -179,7 +180,7 @@ static int measure_next(struct mover *mover, struct line *shared, struct line *o
     int rc = time_sets(mover, &apart, e);
     mover[1].line = shared;
     if (rc == 0) rc = time_sets(mover, &together, e);
-    if (rc == 0) out->next_ns = fmin(fmax(0, (together - apart - 2 * out->line_ns) / (2 * (SET / 2 - 1))), out->line_ns);
+    if (rc == 0) out->next_ns = fmin(fmax(0, (together - apart - 2 * out->line_ns) / (2.0 * (THEIRS - 1))), out->line_ns);
     return rc;
 }
 

@@ -109,10 +109,10 @@ static int run_all(struct scaling *s) {
     int status = 0;
     for (unsigned m = 0; m < s->n_modes && status == 0; m++)
         for (unsigned seed = 0; seed < s->seeds && status == 0; seed++) {
-            if (kind == PROGRESS_PLAIN)
-                fprintf(stderr, "shmtrain: %s, seed %u of %u: run %u of %u\n", s->mode[m].name, seed + 1, s->seeds,
-                        s->n_done + 1, s->n_runs);
             status = run_seed(s, &s->mode[m], seed);
+            if (kind == PROGRESS_PLAIN && status == 0 && s->mode[m].costs[seed][0] != '\0')
+                fprintf(stderr, "shmtrain: %s, seed %u of %u: %u of %u runs are done\n", s->mode[m].name, seed + 1, s->seeds,
+                        s->n_done, s->n_runs);
         }
     show_nothing(s);
     return status == 0 ? refuse_all(s) : status;

@@ -2,9 +2,9 @@
  * told.c and json.c.
  *
  * For each mode and seed costs are measured once, by runs of one worker (option sim, measured); all runs of the mode and seed have them,
- * with each number of workers and of NUMA nodes. A speed-up is over the fewest workers that the mode can have, on the fewest nodes, of the same
- * mode and seed. So what
- * differs among seeds is the order in which things happen, what is drawn, and what the machine did while it was measured. */
+ * with each number of workers and of NUMA nodes. A speed-up is over the fewest workers that the mode can have, on the fewest nodes, of the
+ * same mode and seed. So what differs among seeds is the order in which things happen, what is drawn, and what the machine did while it
+ * was measured. */
 #pragma once
 
 #include <shmtrain/shmtrain.h>
