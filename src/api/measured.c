@@ -36,10 +36,10 @@ struct alone {
 
 /* What a run is not measured with, because it says nothing of work, is for many workers, or leaves files. */
 static const char *const NEVER[] = {
-    "sim",          "fiber-stack", "slow",     "race-window", "count-lost", "name",        "guests",           "metrics",
-    "trace",        "record",      "replay",   "checkpoint",  "resume",     "keep",        "checkpoint-every", "valid",
-    "log-every",    "target-loss", "patience", "steps",       "tolerance",  "cache-pulls", "on-stall",         "on-death",
-    "max-respawns", "in-flight"};
+    "sim",        "fiber-stack",  "slow",     "race-window", "count-lost", "name",        "guests",           "metrics",
+    "trace",      "record",       "replay",   "checkpoint",  "resume",     "keep",        "checkpoint-every", "valid",
+    "log-every",  "target-loss",  "patience", "steps",       "tolerance",  "cache-pulls", "on-stall",         "on-death",
+    "time-limit", "max-respawns", "in-flight"};
 static const char *const AXES[] = {"mode", "write", "staleness", "quorum", "late", "replicas", "merge-every", "merge"};
 
 static int reset(struct shmt_config *config, const char *const *name, size_t n, struct shmt_error *e) {
