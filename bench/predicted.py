@@ -13,7 +13,7 @@ speed     examples a second of two workers, over those of two runs of one worker
 waiting   what --slow adds to the share of two workers' time that they wait, in percent of their time
 
 Each line has medians: measured, predicted, and how far the prediction is off (speed: in percent of what was measured; waiting: in points).
-Costs are measured anew for each prediction, of which there is one to three pairs. Run it on an idle machine with two cores;
+There is one prediction for three pairs, and costs are measured anew for each. Run it on an idle machine with two cores;
 docs/simulator.md has a table.
 """
 import argparse

@@ -15,7 +15,10 @@ static void every_machine_has_a_bandwidth_and_several_cores_have_a_way_for_lines
     struct shmt_error e = {0};
     (void)state;
     assert_int_equal(shmt_topo_open(&topo, &e), 0);
-    if (shmt_traffic_measure(topo, &traffic, &e) < 0) fail_msg("%s", e.text);
+    for (int tries = 0; tries < 20; tries++) { /* others may have all processors for as long as one takes */
+        if (shmt_traffic_measure(topo, &traffic, &e) < 0) fail_msg("%s", e.text);
+        if (traffic.line_ns > 0 || shmt_topo_cores(topo) == 1) break;
+    }
     assert_true(isfinite(traffic.bandwidth) && traffic.bandwidth > 0);
     assert_true(isfinite(traffic.line_ns) && (shmt_topo_cores(topo) > 1 ? traffic.line_ns > 0 : traffic.line_ns == 0));
     assert_true(traffic.next_ns >= 0 && traffic.next_ns <= traffic.line_ns);

@@ -180,7 +180,9 @@ static int measure_next(struct mover *mover, struct line *shared, struct line *o
     int rc = time_sets(mover, &apart, e);
     mover[1].line = shared;
     if (rc == 0) rc = time_sets(mover, &together, e);
-    if (rc == 0) out->next_ns = fmin(fmax(0, (together - apart - 2 * out->line_ns) / (2.0 * (THEIRS - 1))), out->line_ns);
+    if (rc == 0) out->next_ns = out->line_ns; /* as of the first, where no set ended in time */
+    if (rc == 0 && apart > 0 && together > 0)
+        out->next_ns = fmin(fmax(0, (together - apart - 2 * out->line_ns) / (2.0 * (THEIRS - 1))), out->line_ns);
     return rc;
 }
 

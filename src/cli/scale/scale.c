@@ -97,11 +97,15 @@ static int run_seed(struct scaling *s, struct scale_mode *mode, unsigned seed) {
     return status;
 }
 
+static bool has_any(const struct scaling *s) {
+    for (unsigned m = 0; m < s->n_modes; m++)
+        if (scale_base(s, &s->mode[m]) < s->n_workers) return true;
+    return false;
+}
+
 /* Nothing could be run at all. */
 static int refuse_all(const struct scaling *s) {
-    for (unsigned m = 0; m < s->n_modes; m++)
-        if (scale_base(s, &s->mode[m]) < s->n_workers) return 0;
-    return talk_refuse("%s: %s", s->mode[0].name, s->mode[0].cell[0][0].why);
+    return has_any(s) ? 0 : talk_refuse("%s: %s", s->mode[0].name, s->mode[0].cell[0][0].why);
 }
 
 static int run_all(struct scaling *s) {
@@ -123,8 +127,9 @@ int scale_run(struct shmtrain_store *store, const struct arguments *a) {
     if (!s) return talk_refuse("not enough memory to begin") - 1;
     int status = scale_ask(s, store, a);
     if (status == 0) status = run_all(s);
-    if (status == 0 && a->json && scale_put_json(s, stdout) < 0) status = talk_refuse("not enough memory for the result") - 1;
-    if (status == 0 && !a->json) scale_put_text(s, stdout);
+    const bool shows_results = status == 0 || (talk_caught() && has_any(s)); /* a signal leaves what there is */
+    if (shows_results && a->json && scale_put_json(s, stdout) < 0) status = talk_refuse("not enough memory for the result") - 1;
+    if (shows_results && !a->json) scale_put_text(s, stdout);
     free(s);
     const int closed = talk_close_output();
     return talk_exit_status(status != 0 ? status : closed);

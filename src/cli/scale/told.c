@@ -146,6 +146,7 @@ static void put_plot(const struct scaling *s, FILE *out) {
 void scale_put_text(const struct scaling *s, FILE *out) {
     fprintf(out, "speed-up over the fewest workers, predicted on fibers: the median of %u seed%s,\nleast-most\n", s->seeds,
             s->seeds == 1 ? "" : "s");
+    if (s->n_done < s->n_runs) fprintf(out, "stopped: %u of %u runs were begun\n", s->n_done, s->n_runs);
     put_tables(s, out);
     fprintf(out, "\n");
     put_words(s, out);
