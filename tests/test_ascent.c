@@ -107,11 +107,42 @@ static void ascent_takes_over_from_interior_points_that_lead_nowhere(void **stat
     assert_true(n_returned > 0);
 }
 
+static const struct wish LIVE = {
+    .loss = SHMT_SOLVE_HINGE, .columns = 40, .bias = 1, .values = true, .l2 = 1e-2, .live = SHMT_LIVE_RACY};
+
+static void of_four_that_are_halved_twice_one_ascends(void **state) {
+    struct lab *one = make_lab(&LIVE), *four = make_lab(&LIVE);
+    (void)state;
+    four->state.halves = 2;
+    assert_int_equal(fit(four, 4, false), fit(one, 1, false));
+    assert_memory_equal(four->parameter, one->parameter, sizeof one->parameter);
+    free_lab(one);
+    free_lab(four);
+}
+
+static void fewer_ascend_where_the_gap_does_not_fall(void **state) {
+    struct lab *lab = make_lab(&LIVE);
+    (void)state;
+    lab->problem.tolerance = 1e-12;
+    lab->state.stuck = 0; /* it has been nearer than it will ever be */
+    for (unsigned epoch = 1; epoch <= 10; epoch++) {
+        do_epoch(lab, 4, false);
+        assert_int_equal(lab->state.end, SHMT_SOLVE_GOES_ON);
+        assert_int_equal(lab->state.halves, epoch / 5);
+        struct shmt_solve_state next;
+        shmt_newton_next_epoch(&lab->state, &next);
+        lab->state = next;
+    }
+    free_lab(lab);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_coordinate_goes_to_its_best_whatever_the_numbers_are),
         cmocka_unit_test(what_is_no_number_moves_no_coordinate),
         cmocka_unit_test(ascent_takes_over_from_interior_points_that_lead_nowhere),
+        cmocka_unit_test(of_four_that_are_halved_twice_one_ascends),
+        cmocka_unit_test(fewer_ascend_where_the_gap_does_not_fall),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -200,6 +200,8 @@ static void each_number_is_checked(void **state) {
         {FIT("may_leave", "2"), "\"may_leave\""},
         {FIT("idle", "61"), "\"idle\": this value is not possible"},
         {FIT("unproved", "4"), "\"unproved\": this value is not possible"},
+        {FIT("halves", "17"), "\"halves\": this value is not possible"},
+        {FIT("halves", "1"), "\"halves\": this value contradicts others"},
         {FIT("primal", "null"), "\"primal\": this value is not possible"},
         {FIT("primal", "1e301"), "\"primal\""},
         {FIT("primal", "0.3"), "\"best\": this value contradicts others"},

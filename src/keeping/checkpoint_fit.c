@@ -15,7 +15,7 @@
 /* OPEN: a real that may be infinite, which null stands for. LATER: one that is 0 in checkpoints of before there was one. */
 #define FIELD(key, member, least, most) ROW(key, member, least, most, 0, false)
 #define OPEN(key, member, least, null)  ROW(key, member, least, FAR, null, false)
-#define LATER(key, member)              ROW(key, member, -FAR, FAR, 0, true)
+#define LATER(key, member, least, most) ROW(key, member, least, most, 0, true)
 #define ROW(key, member, least, most, null, later) \
     { key, SHMT_FIELD(struct shmt_checkpoint_fit, member), least, most, NULL, null, later }
 
@@ -45,7 +45,8 @@ static const struct shmt_bounded FIELDS[] = {
     OPEN("objective", kept.published, 0, INFINITY),
     OPEN("nearer_gap", kept.nearer, -FAR, INFINITY),
     FIELD("small_curve", kept.small, 0, 1),
-    LATER("promise", kept.along),
+    LATER("promise", kept.along, -FAR, FAR),
+    LATER("halves", kept.halves, 0, SHMT_NEWTON_MOST_HALVES),
 };
 #define N_FIELDS (sizeof FIELDS / sizeof *FIELDS)
 
@@ -70,6 +71,7 @@ static const char *contradiction(const struct shmt_checkpoint_fit *fit) {
     const struct shmt_kept_fit *k = &fit->kept;
     if (k->leaves && (k->interior || !k->may_leave)) return "leaves";
     if (k->returns && !k->interior) return "returns";
+    if (k->halves && !fit->live) return "halves";
     if (k->chosen != (k->fits > 0) || (k->chosen && (fit->live || fit->l1 > 0))) return "chosen";
     if (!k->chosen && (k->strength > 0 || !(fit->l1 > 0 || fit->l2 > 0))) return "l2";
     if (k->best > k->primal) return "best";

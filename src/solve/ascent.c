@@ -280,9 +280,9 @@ void shmt_ascent_share_image(const struct shmt_pass *pass) {
 /* Which coordinates are mine: alone, all or none. */
 static void my_coordinates(const struct shmt_pass *pass, uint64_t *from, uint64_t *to) {
     const bool live = pass->problem->live != SHMT_LIVE_NO;
-    *from = 0;
-    *to = live || pass->part == 0 ? pass->problem->n : 0;
-    if (live) shmt_solve_share(pass->problem->n, pass->part, pass->n_parts, from, to);
+    const uint32_t halved = pass->n_parts >> pass->state->halves, ascending = live && halved > 0 ? halved : 1;
+    *from = *to = 0;
+    if (pass->part < ascending) shmt_solve_share(pass->problem->n, pass->part, ascending, from, to);
 }
 
 static void copy_image(const struct shmt_pass *pass, double *w, double sum) {

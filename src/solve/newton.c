@@ -16,6 +16,7 @@
 #define CHOICE_STEPS 20
 #define WARM_GAP     5e-2 /* the fit of a sample that another one begins with: the same */
 #define WARM_STEPS   12
+#define LIVE_IDLE    5     /* live: epochs in a row in which it does not fall, after which there are fewer that ascend */
 #define LESS         0.999 /* SHMT_NEWTON_MOST_IDLE: the gap does not fall to so much of what it was */
 #define MOST_SMALL   1e-3  /* ... what part of the mean curvature may be taken for small, ... */
 #define LESS_SMALL   0.1   /* ... and how much less behind a step after which the products are more than ... */
@@ -211,12 +212,18 @@ static void end_conjugate(const struct shmt_pass *pass, struct shmt_solve_state 
     }
 }
 
+/* Live ascents whose steps lead nowhere lose too much of one another: half as many of them from now on. One alone loses nothing. */
+static void thin_out(struct shmt_solve_state *s) {
+    if (s->live && s->idle > 0 && s->idle % LIVE_IDLE == 0 && s->halves < SHMT_NEWTON_MOST_HALVES) s->halves++;
+}
+
 /* The objective of the parameters is known: whether they are near enough, and what follows where they come no nearer. */
 static void prove(const struct shmt_pass *pass, struct shmt_solve_state *s) {
     s->gap = fmin(s->gap, s->published - s->dual);
     const bool has_fallen = s->gap < LESS * s->stuck;
     s->stuck = has_fallen ? s->gap : s->stuck;
     s->idle = has_fallen ? 0 : s->idle + (s->idle < SHMT_NEWTON_MOST_IDLE);
+    thin_out(s);
     if (shmt_newton_gap(s) <= pass->problem->tolerance)
         s->end = SHMT_SOLVE_PROVED;
     else if (is_near(pass, s) && ++s->unproved >= SHMT_NEWTON_MOST_UNPROVED)
