@@ -17,6 +17,7 @@ static const struct shmt_policy POLICIES[] = {
     {.write = SHMT_WRITE_LOCKED, .staleness = SHMT_STALENESS_INF},
     {.write = SHMT_WRITE_LOCKED, .staleness = 0},
     {.write = SHMT_WRITE_AGGREGATE, .staleness = 0},
+    {.write = SHMT_WRITE_AGGREGATE, .staleness = 0, .replicas = SHMT_REPLICAS_EQUAL},
     {.write = SHMT_WRITE_AGGREGATE, .staleness = 2},
     {.write = SHMT_WRITE_AGGREGATE, .quorum = 2},
     {.write = SHMT_WRITE_AGGREGATE, .quorum = 2, .late = SHMT_LATE_FOLD},

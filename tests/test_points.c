@@ -73,6 +73,14 @@ static const struct mode MODES[] = {
      {{"mode", "sync"}, {"model", "softmax"}, {"batch", "256"}, {"chunks", "8"}},
      true,
      "builtin:dense:examples=1000"},
+    {"allreduce, network",
+     {{"mode", "allreduce"}, {"model", "net"}, {"net", "fc:16 batchnorm relu fc:10"}, {"batch", "256"}, {"chunks", "8"}},
+     true,
+     "builtin:dense:examples=1000"},
+    {"allreduce, lists of terms, clip-norm",
+     {{"mode", "allreduce"}, {"batch", "128"}, {"optimizer", "adagrad"}, {"clip-norm", "0.01"}},
+     true,
+     "builtin:sparse:examples=1500,features=5000,nonzeros=10"},
     {"sync, network",
      {{"mode", "sync"}, {"model", "net"}, {"net", "fc:16 batchnorm relu fc:10"}, {"batch", "256"}, {"chunks", "8"}},
      true,
@@ -424,7 +432,7 @@ enum { EXAMPLES = 640, BATCH = 64 };
 
 static struct shmtrain_store *g_store; /* of this process, or of the guest's */
 
-/* Each batch (sync) adds 1 to row 0, exactly. A guest asks to leave when it has had an item; the run ends behind that. */
+/* Each batch (sync, allreduce) adds 1 to row 0, exactly. A guest asks to leave when it has had an item; the run ends behind that. */
 static int take_items(shmtrain_session *s, void *arg) {
     const struct timespec moment = {.tv_nsec = 100000};
     struct shmtrain_work w;
@@ -482,7 +490,8 @@ static void run_with_guest(const char *mode) {
         examples += r->epoch[i].examples;
         if (i + 1 < r->n_epochs) assert_int_equal(r->epoch[i].examples, EXAMPLES);
     }
-    if (strcmp(mode, "sync") == 0) assert_true(read_one(g_store, 0) == (float)(examples / BATCH));
+    if (strcmp(mode, "sync") == 0 || strcmp(mode, "allreduce") == 0)
+        assert_true(read_one(g_store, 0) == (float)(examples / BATCH));
     shmtrain_store_destroy(g_store);
     assert_int_equal(shmtrain_named_remove(name, 0, (char[512]){0}, 512), 0);
 }
@@ -490,7 +499,7 @@ static void run_with_guest(const char *mode) {
 static void the_chief_may_die_while_it_counts_guests_in_and_out(void **state) {
     static const char *const POINTS[] = {"count-in:before",  "count-in:working",  "count-in:after",
                                          "count-out:before", "count-out:parting", "count-out:after"};
-    static const char *const AS[] = {"sync", "async", "backup:2", "local:2"};
+    static const char *const AS[] = {"sync", "allreduce", "async", "backup:2", "local:2"};
     (void)state;
     for (size_t m = 0; m < sizeof AS / sizeof *AS; m++) {
         if (!next_is_mine()) continue;

@@ -6,7 +6,7 @@
  * What must hold whatever happens: each example is trained on once in each epoch, but for the items that the dead had in hand, which are
  * done again or left out, and then it is counted once, or not; nobody is further ahead of the slowest than the staleness bound allows;
  * gradients are applied as often as updates are made, none lost or doubled (in the live modes, but for the pushes of those items);
- * the parameters of sync are the same bits in all runs; words that only grow do; and the run ends, and waits for nobody who is dead.
+ * the parameters of sync and allreduce are the same bits in all runs; words that only grow do; and the run ends, and waits for nobody who is dead.
  *
  *   TEST_SEEDS=N   so many seeds for each mode and number of workers; 240 unless said otherwise, or 12 under a sanitizer
  *   TEST_SEED=K    this one alone, in all modes: it does the same again */
@@ -37,6 +37,9 @@
 
 #define DEATHS 6 /* of a run, at points */
 
+/* Of a network's tables, in the mode that sums their gradients one by one. */
+enum { LAYERS = 3, ROWS = 64, WIDTH = 2 };
+
 /* What is done to a run besides. */
 enum fate { UNDISTURBED, RESPAWNS, CONTINUES, ENDED_EARLY };
 
@@ -54,6 +57,8 @@ static struct {
     uint64_t items, clock[SEATS];   /* of the epoch */
     uint32_t epoch[SEATS];
 } g;
+
+static bool g_calm; /* nothing happens to this run: what others are compared with comes of it */
 
 static uint64_t g_runs, g_deaths, g_snapshots; /* in all */
 
@@ -84,7 +89,7 @@ static void tell_to_end(void) {
 
 void shmt_point(const char *name) {
     uint32_t who;
-    if (!shmt_fiber_asks(&who)) return;
+    if (!shmt_fiber_asks(&who) || g_calm) return;
     uint64_t passed;
     const uint64_t ns = hostile_delay(name, who, &passed), now_ns = shmt_now_ns();
     if (now_ns - g.began_ns > MOST_NS) give_up("somebody was not woken, or it does not end");
@@ -101,6 +106,8 @@ void shmt_point_grows(const char *what, uint64_t before, uint64_t after) {
 }
 
 /* ---- a worker ---- */
+
+static bool has_layers(const struct shmt_policy *policy) { return shmt_policy_has_equal_copies(policy); }
 
 /* Of fresh items alone: what the dead had in hand is done when nobody waits for it any more. */
 static void check_bound(const struct run *run, const shmtrain_session *s, const struct shmtrain_work *w) {
@@ -163,14 +170,33 @@ static void look_at_snapshot(struct run *run) {
     run->k->backend->store->release_snapshot(run->store);
 }
 
+/* As a network does it: table by table, the last one first, in buffers that are lent. */
+static int push_layers(shmtrain_session *s, const struct shmtrain_work *w) {
+    float weights[ROWS * WIDTH], *grad[LAYERS];
+    int rc = 0;
+    for (int t = 0; t < LAYERS && rc == 0; t++) rc = shmtrain_pull(s, t, 0, ROWS, weights);
+    for (int t = 0; t < LAYERS && rc == 0; t++) rc = shmtrain_lend(s, t, &grad[t]);
+    for (int t = LAYERS; t-- > 0 && rc == 0;) {
+        for (uint32_t i = 0; i < ROWS * WIDTH; i++) grad[t][i] = noise_of(w) + (float)i;
+        if (t == 0) grad[t][0] = -(float)w->n;
+        rc = shmtrain_push(s, t, 0, ROWS, grad[t]);
+    }
+    return rc;
+}
+
+static int push_rows(shmtrain_session *s, const struct shmtrain_work *w) {
+    float weights[2], grad[2] = {-(float)w->n, noise_of(w)};
+    const int rc = shmtrain_pull(s, 0, 0, 2, weights);
+    return rc < 0 ? rc : shmtrain_push(s, 0, 0, 2, grad);
+}
+
 static int work(struct run *run, shmtrain_session *s) {
     struct shmtrain_work w;
     int rc;
     while ((rc = shmtrain_next(s, &w)) == 1) {
         if (s->seat->rank == 0) look_at_snapshot(run);
-        float weights[2], grad[2] = {-(float)w.n, noise_of(&w)};
         note_item(run, s, &w);
-        if ((rc = shmtrain_pull(s, 0, 0, 2, weights)) < 0 || (rc = shmtrain_push(s, 0, 0, 2, grad)) < 0) return rc;
+        if ((rc = has_layers(&run->spec.policy) ? push_layers(s, &w) : push_rows(s, &w)) < 0) return rc;
         note_clock(s->seat->rank, &w);
         if ((rc = shmtrain_clock(s, NULL)) < 0) return rc;
     }
@@ -223,14 +249,15 @@ static void check_updates(struct run *run) {
 }
 
 static void check_bits(struct run *run) {
-    static uint32_t first[2];
-    uint32_t bits[2];
-    float now[2];
+    static float calm[2][LAYERS * ROWS * WIDTH];
+    float now[LAYERS * ROWS * WIDTH] = {0};
+    const struct shmt_store_ops *ops = run->k->backend->store;
+    const bool layers = has_layers(&run->spec.policy);
     if (!shmt_policy_is_batched(&run->spec.policy)) return;
-    for (uint64_t i = 0; i < 2; i++) assert_int_equal(run->k->backend->store->read(run->store, 0, i, 1, &now[i]), 0);
-    memcpy(bits, now, sizeof bits);
-    if (first[0] == 0) memcpy(first, bits, sizeof first);
-    if (memcmp(first, bits, sizeof first) != 0) give_up("parameters of sync differ from those of the first run");
+    for (uint32_t t = 0; t < run->spec.n_tables; t++)
+        assert_int_equal(ops->read(run->store, (int)t, 0, run->spec.table[t].rows, now + t * ROWS * WIDTH), 0);
+    if (g_calm) memcpy(calm[layers], now, sizeof now);
+    if (memcmp(calm[layers], now, sizeof now) != 0) give_up("parameters differ from those of a calm run");
 }
 
 /* ---- a run ---- */
@@ -278,6 +305,15 @@ static void go_as_told(struct run *run) {
     check_bits(run);
 }
 
+static void add_layers(struct shmt_spec *spec) {
+    spec->n_tables = LAYERS;
+    for (uint32_t t = 0; t < LAYERS; t++) {
+        snprintf(spec->table[t].name, sizeof spec->table[t].name, "layer%u", t);
+        spec->table[t].rows = spec->l2_rows[t] = ROWS;
+        spec->table[t].width = WIDTH;
+    }
+}
+
 static void run_seed(const struct kase *k, uint64_t seed) {
     char mode[64];
     struct run run;
@@ -293,8 +329,9 @@ static void run_seed(const struct kase *k, uint64_t seed) {
     spec.cpu = SHMT_CPU_PORTABLE; /* whose kernels have the points */
     spec.item = 1 + (uint32_t)(seed / 7 % 16);
     if (shmt_policy_has_rounds(&k->policy)) spec.batch = spec.item * k->n_seats;
+    if (has_layers(&k->policy)) add_layers(&spec);
     struct shmt_virtual virtual = {.seed = seed, .stack_bytes = SHMT_FIBER_STACK, .sim = {.look_ns = 10}};
-    choose_fate(k, &spec, &virtual.sim);
+    if (!g_calm) choose_fate(k, &spec, &virtual.sim);
     begin(&run, k, spec);
     run.virtual = &virtual;
     go_as_told(&run);
@@ -305,6 +342,9 @@ static void run_seed(const struct kase *k, uint64_t seed) {
 static void try_seeds(const struct kase *k) {
     const uint64_t n = hostile_asked("TEST_SEEDS", SANITIZED ? 12 : 240), only = hostile_asked("TEST_SEED", UINT64_MAX);
     if (k->kind != &SHMT_TEAM_FIBERS || k->n_seats < 2) return;
+    g_calm = true;
+    run_seed(k, 1);
+    g_calm = false;
     for (uint64_t i = 0; i < (only == UINT64_MAX ? n : 1); i++, g_runs++) run_seed(k, only == UINT64_MAX ? i + 1 : only);
 }
 

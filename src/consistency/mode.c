@@ -30,10 +30,17 @@ static const struct shmt_mode MODES[] = {
      .known_as = "bulk synchronous (BSP)",
      .about = "one update per batch, of all gradients",
      .policy = {.write = SHMT_WRITE_AGGREGATE}},
+    /* The same updates, but each worker makes them all on a copy of its own, of a sum that all have added up together: data-parallel
+     * training by all-reduce (PyTorch's DistributedDataParallel, Li et al. 2020; Horovod, Sergeev and Del Balso 2018). Copies stay
+     * equal; what is shared are gradients alone. The bits are those of sync. */
+    {.name = "allreduce",
+     .known_as = "DDP (Li et al. 2020)",
+     .about = "sync, on equal copies of the parameters",
+     .policy = {.write = SHMT_WRITE_AGGREGATE, .replicas = SHMT_REPLICAS_EQUAL}},
     /* Stale Synchronous Parallel: updates at once, but nobody may be more than s clocks ahead of the slowest. Every update of
      * clocks <= mine - s - 1 is seen, so the delay is bounded; waits are as long as the bound makes them (Ho et al. 2013). */
     {.name = "ssp",
-     .known_as = "Stale Synchronous Parallel (Ho et al. 2013)",
+     .known_as = "SSP (Ho et al. 2013)",
      .about = "update at once, at most S clocks ahead",
      .policy = {.write = SHMT_WRITE_ATOMIC, .staleness = 4},
      .number = SHMT_NUMBER_STALENESS},
@@ -144,7 +151,7 @@ static void take_replicas(enum shmt_replicas replicas, struct shmt_policy *p) {
     const struct shmt_policy *usual = &shmt_mode_find(replicas == SHMT_REPLICAS_NODE ? "node" : "local")->policy;
     const bool had = shmt_policy_has_replicas(p);
     p->replicas = replicas;
-    if (had) return;
+    if (had || !shmt_policy_has_replicas(p)) return;
     p->merge = usual->merge;
     p->merge_every = usual->merge_every;
 }
@@ -196,7 +203,7 @@ static void name_axes(const struct shmt_policy *policy, char *out, size_t bytes)
         snprintf(wait, sizeof wait, ", staleness %llu", (unsigned long long)policy->staleness);
     add(out, bytes, shmt_write_name(policy->write));
     add(out, bytes, wait);
-    if (!shmt_policy_has_replicas(policy)) return;
+    if (policy->replicas == SHMT_REPLICAS_ONE) return;
     add(out, bytes, ", replicas ");
     add(out, bytes, shmt_replicas_name(policy->replicas));
 }

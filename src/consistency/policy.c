@@ -13,8 +13,10 @@ static const char *const WRITES[] = {[SHMT_WRITE_RACY] = "racy",
                                      [SHMT_WRITE_LOCKED] = "locked",
                                      [SHMT_WRITE_AGGREGATE] = "aggregate"};
 static const char *const LATES[] = {[SHMT_LATE_DROP] = "drop", [SHMT_LATE_FOLD] = "fold"};
-static const char *const REPLICAS[] = {
-    [SHMT_REPLICAS_ONE] = "one", [SHMT_REPLICAS_NODE] = "node", [SHMT_REPLICAS_WORKER] = "worker"};
+static const char *const REPLICAS[] = {[SHMT_REPLICAS_ONE] = "one",
+                                       [SHMT_REPLICAS_NODE] = "node",
+                                       [SHMT_REPLICAS_WORKER] = "worker",
+                                       [SHMT_REPLICAS_EQUAL] = "equal"};
 static const char *const MERGES[] = {
     [SHMT_MERGE_MEAN] = "mean", [SHMT_MERGE_SUM] = "sum", [SHMT_MERGE_ELASTIC] = "elastic", [SHMT_MERGE_DAMPED] = "damped"};
 
@@ -73,6 +75,11 @@ static int check_quorum(const struct shmt_policy *p, uint32_t n_workers, struct 
 }
 
 static int check_replicas(const struct shmt_policy *p, struct shmt_error *e) {
+    if (shmt_policy_has_equal_copies(p) && !shmt_policy_is_batched(p))
+        return shmt_refuse(
+            e,
+            "replicas equal all make the same updates, of all workers' gradients: use --mode allreduce, or --write "
+            "aggregate --staleness 0 without a quorum");
     if (shmt_policy_has_replicas(p) && shmt_replicas_stretch(p) == 0)
         return shmt_refuse(e, "replicas %s must be merged regularly: use --merge-every 4, or another number of clocks",
                            shmt_replicas_name(p->replicas));
@@ -91,7 +98,10 @@ int shmt_policy_check(const struct shmt_policy *policy, uint32_t n_workers, stru
 
 int shmt_policy_settle(struct shmt_policy *policy, uint32_t n_workers, struct shmt_error *e) {
     if (policy->quorum == SHMT_QUORUM_MOST) policy->quorum = n_workers - (n_workers > 1 ? (n_workers + 7) / 8 : 0);
-    if (!shmt_policy_has_replicas(policy)) shmt_policy_take_one_copy(policy);
+    if (shmt_policy_has_equal_copies(policy))
+        policy->merge_every = 0;
+    else if (!shmt_policy_has_replicas(policy))
+        shmt_policy_take_one_copy(policy);
     const int rc = shmt_policy_check(policy, n_workers, e);
     if (policy->quorum == n_workers) policy->quorum = SHMT_QUORUM_ALL;
     return rc;

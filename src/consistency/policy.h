@@ -29,7 +29,8 @@ enum shmt_late {
 enum shmt_replicas {
     SHMT_REPLICAS_ONE, /* one copy of the parameters for all */
     SHMT_REPLICAS_NODE, /* one for each NUMA node that has workers (DimmWitted, Zhang & Ré 2014; HogWild++, Zhang et al. 2016) */
-    SHMT_REPLICAS_WORKER /* one for each worker (local SGD, parameter averaging) */
+    SHMT_REPLICAS_WORKER, /* one for each worker (local SGD, parameter averaging) */
+    SHMT_REPLICAS_EQUAL /* one for each seat, all equal: each makes all updates itself (DistributedDataParallel, Li et al. 2020) */
 };
 
 /* How replicas are brought together; m is the master copy. */
@@ -91,7 +92,13 @@ static inline bool shmt_policy_has_rounds(const struct shmt_policy *policy) {
     return !shmt_policy_is_live(policy) && !shmt_policy_is_batched(policy);
 }
 
-static inline bool shmt_policy_has_replicas(const struct shmt_policy *policy) { return policy->replicas != SHMT_REPLICAS_ONE; }
+/* Such as go ways of their own, and are merged; those that stay equal are none. */
+static inline bool shmt_policy_has_replicas(const struct shmt_policy *policy) {
+    return policy->replicas == SHMT_REPLICAS_NODE || policy->replicas == SHMT_REPLICAS_WORKER;
+}
+static inline bool shmt_policy_has_equal_copies(const struct shmt_policy *policy) {
+    return policy->replicas == SHMT_REPLICAS_EQUAL;
+}
 
 /* ---- wait ---- */
 

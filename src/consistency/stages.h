@@ -15,7 +15,8 @@ enum shmt_run_stage {
     SHMT_STAGE_MAKE,   /* replicas are made */
     SHMT_STAGE_WORK,   /* pieces; batches: my chunks of one */
     SHMT_STAGE_NORM,   /* batches whose update needs norms: the squares of my slice */
-    SHMT_STAGE_APPLY,  /* batches: my slice of the update */
+    SHMT_STAGE_REDUCE, /* batches on equal copies: my slice of the sum of all gradients */
+    SHMT_STAGE_APPLY,  /* batches: my slice of the update; all of it, on equal copies */
     SHMT_STAGE_OFFER,  /* rounds: a gradient */
     SHMT_STAGE_COME,   /* replicas: to a merge */
     SHMT_STAGE_MERGE,  /* replicas: my slice of it */

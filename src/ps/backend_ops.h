@@ -158,6 +158,9 @@ struct shmt_seat_ops {
      * through a kernel. */
     int (*lend)(struct shmt_seat *seat, int t, float **out);
 
+    /* The piece's gradient of table t stands in the lent buffer, and nothing will be added to it. NULL: nobody wants to know. */
+    void (*complete)(struct shmt_seat *seat, int t);
+
     /* Live modes with spec.staleness_aware: the clocks that others have counted since the piece in hand was claimed: the delay of a
      * gradient that is pushed now. NULL: it is always 0. */
     uint64_t (*delay)(const struct shmt_seat *seat);

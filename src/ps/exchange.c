@@ -284,11 +284,12 @@ int shmtrain_lend(shmtrain_session *s, int t, float **grad_out) {
     return 0;
 }
 
-/* A lent buffer is the item's gradient: it is pushed once, whole, and before anything else. */
+/* A lent buffer is the item's gradient of the table: it is pushed once, whole, and nothing else is, because others may read it then. */
 static int check_lent(struct shmtrain_session *s, const char *call, const struct shmt_binding *b, const float *grad,
                       uint64_t n) {
     if (!b->lent) return 0;
-    if (b->pushed && grad == b->lent) return refuse(s, call, "the lent buffer was already pushed");
+    if (b->pushed)
+        return refuse(s, call, "the lent buffer was already pushed, and it is the item's whole gradient of the table");
     if (!b->pushed && (grad != b->lent || n != b->span.rows))
         return refuse(s, call, "a lent buffer must be pushed whole and first");
     return 0;
@@ -304,6 +305,7 @@ int shmtrain_push(shmtrain_session *s, int t, uint64_t row, uint64_t n, const fl
     b->pushed = true;
     begin_push(s);
     if (!in_place) push_dense(s, t, b, row, n, grad, s->work.n);
+    if (in_place && s->backend->seat->complete) s->backend->seat->complete(s->seat, t);
     end_event(s);
     count_updates(s, b, 1);
     return 0;

@@ -22,6 +22,8 @@ uint32_t shmt_replicas_count(const struct shmt_spec *spec) {
             return (uint32_t)shmt_ceil_div(spec->n_seats, shmt_seats_of_worker(spec));
         case SHMT_REPLICAS_NODE:
             return nodes_below(spec, (uint32_t)shmt_max_u64(1, spec->placement.n_nodes));
+        case SHMT_REPLICAS_EQUAL:
+            return spec->n_seats - 1;
         default:
             return 0;
     }
@@ -60,6 +62,8 @@ uint32_t shmt_replicas_of(const struct shmt_spec *spec, uint32_t seat) {
             return seat / shmt_seats_of_worker(spec);
         case SHMT_REPLICAS_NODE:
             return spec->placement.n_nodes <= 1 ? 0 : nodes_below(spec, spec->placement.seat_node[seat]);
+        case SHMT_REPLICAS_EQUAL:
+            return seat > 0 ? seat - 1 : SHMT_REPLICA_NONE;
         default:
             return 0;
     }
@@ -75,6 +79,7 @@ void shmt_replicas_of_all(const struct shmt_spec *spec, uint32_t *out) {
 }
 
 uint32_t shmt_replicas_node(const struct shmt_spec *spec, uint32_t replica) {
+    if (spec->policy.replicas == SHMT_REPLICAS_EQUAL) return spec->placement.seat_node[replica + 1];
     if (spec->policy.replicas == SHMT_REPLICAS_WORKER) return spec->placement.seat_node[replica * shmt_seats_of_worker(spec)];
     for (uint32_t node = 0; node < spec->placement.n_nodes; node++)
         if (has_seats(spec, node) && nodes_below(spec, node) == replica) return node;

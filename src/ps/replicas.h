@@ -2,7 +2,8 @@
  * and every worker computes the same. The master copy, which is read, evaluated and saved, is not one of them.
  *
  * replicas worker: one for each worker, guests included; the threads of a worker share theirs. replicas node: one for each NUMA
- * node that has seats, in the order of nodes. */
+ * node that has seats, in the order of nodes.
+ * replicas equal: one for each seat but the first, whose copy is the master. */
 #pragma once
 
 #include "ps/flat.h"
@@ -10,7 +11,8 @@
 /* 0 with one copy for all. */
 uint32_t shmt_replicas_count(const struct shmt_spec *spec);
 
-/* The replica of a seat, below the count; 0 with one copy for all. */
+/* The replica of a seat, below the count; 0 with one copy for all. Equal ones: SHMT_REPLICA_NONE for seat 0. */
+#define SHMT_REPLICA_NONE UINT32_MAX
 uint32_t shmt_replicas_of(const struct shmt_spec *spec, uint32_t seat);
 
 /* The same of all seats: out (n_seats). */

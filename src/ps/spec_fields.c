@@ -55,7 +55,7 @@ static const struct shmt_spec_field FIELDS[] = {
     {OPEN("staleness", policy.staleness), SHMT_PART_WORK, 40, NOTE | REPORT(staleness)},
     {NUMBER("quorum", policy.quorum, 0, SHMT_MAX_SEATS), SHMT_PART_WORK, 56, NOTE, 0},
     {WORDS("late", policy.late, SHMT_LATE_FOLD, late_word), SHMT_PART_WORK, 60, NOTE, 0},
-    {WORDS("replicas", policy.replicas, SHMT_REPLICAS_WORKER, replicas_word), SHMT_PART_WORK, 64, NOTE | REPORT(replicas)},
+    {WORDS("replicas", policy.replicas, SHMT_REPLICAS_EQUAL, replicas_word), SHMT_PART_WORK, 64, NOTE | REPORT(replicas)},
     {NUMBER("merge_every", policy.merge_every, 0, INT32_MAX), SHMT_PART_MERGES, 68, NOTE | REPORT(merge_every)},
     {WORDS("merge", policy.merge, SHMT_MERGE_DAMPED, merge_word), SHMT_PART_WORK, 72, NOTE, 0},
     {NUMBER("workers", n_workers, 1, SHMT_MAX_SEATS), SHMT_PART_SEATS, 8, NOTE | REPORT(workers)},

@@ -5,8 +5,9 @@
 #include "report/words_priv.h"
 
 static int is_aggregate(const struct shmtrain_report *r) { return strcmp(r->write, "aggregate") == 0; }
+static int has_equal_copies(const struct shmtrain_report *r) { return r->replicas && strcmp(r->replicas, "equal") == 0; }
 static int has_replicas(const struct shmtrain_report *r) {
-    return r->replicas && r->replicas[0] && strcmp(r->replicas, "one") != 0;
+    return r->replicas && r->replicas[0] && strcmp(r->replicas, "one") != 0 && !has_equal_copies(r);
 }
 static int has_quorum(const struct shmtrain_report *r) { return is_aggregate(r) && r->quorum < r->workers; }
 
@@ -25,6 +26,7 @@ static void add_axes(char *out, size_t bytes, const struct shmtrain_report *r) {
         shmt_add_item(out, bytes, 0, "quorum %" PRIu32 " of %" PRIu32, r->quorum, r->workers);
         shmt_add_item(out, bytes, 0, "late %s", r->late);
     }
+    if (has_equal_copies(r)) shmt_add_item(out, bytes, 0, "replicas equal");
     if (has_replicas(r)) {
         shmt_add_item(out, bytes, 0, "replicas %s", r->replicas);
         shmt_add_item(out, bytes, 0, "merge %s every %" PRIu32, r->merge, r->merge_every);
@@ -45,7 +47,11 @@ static void say_aggregate(char *out, size_t bytes, const struct shmtrain_report 
         say_quorum(out, bytes, r);
         return;
     }
-    shmt_add_item(out, bytes, 1, "one update per batch of %" PRIu32 " example%s", r->batch, shmt_plural(r->batch));
+    if (has_equal_copies(r))
+        shmt_add_item(out, bytes, 1, "%" PRIu32 " equal cop%s of the parameters", r->n_replicas,
+                      r->n_replicas == 1 ? "y" : "ies");
+    shmt_add_item(out, bytes, !has_equal_copies(r), "one update per batch of %" PRIu32 " example%s", r->batch,
+                  shmt_plural(r->batch));
     if (r->staleness > 0)
         shmt_add_item(out, bytes, 0, "at most %" PRIu64 " batches behind", r->staleness);
     else

@@ -77,7 +77,8 @@ static void name_cause(const struct shmt_run *run, enum part part, char *out, si
     if (part == WITH_QUORUM)
         snprintf(out, bytes, "without a quorum");
     else if (part == WITH_REPLICAS)
-        snprintf(out, bytes, "with one copy of the parameters");
+        snprintf(out, bytes, "with %s",
+                 shmt_policy_has_equal_copies(&run->spec.policy) ? "copies that stay equal" : "one copy of the parameters");
     else if (has_rounds && c->staleness[0])
         snprintf(out, bytes, "with --staleness %.40s", c->staleness);
     else if (has_rounds && c->axes.quorum)

@@ -34,6 +34,7 @@ static const char *mode_of_axes(const struct shmt_config *c) {
     if (c->axes.merge == SHMT_MERGE_DAMPED) return "async";
     if (c->axes.replicas == SHMT_REPLICAS_WORKER) return "local";
     if (c->axes.replicas == SHMT_REPLICAS_NODE) return "node";
+    if (c->axes.replicas == SHMT_REPLICAS_EQUAL) return "allreduce";
     if (c->axes.quorum || c->axes.write == SHMT_WRITE_AGGREGATE) return "sync";
     return c->axes.write != SHMT_UNSAID || c->parsed.staleness > 0 || c->cache_pulls > 0 ? "async" : NULL;
 }

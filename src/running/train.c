@@ -167,7 +167,9 @@ static int settle_rate(struct shmt_training *s) {
                                         .live = shmt_policy_is_live(&spec->policy),
                                         .n_trained = spec->n_examples,
                                         .item = spec->item,
-                                        .sharers = spec->n_workers / (uint32_t)shmt_max_u64(1, shmt_replicas_count(spec))};
+                                        .sharers = shmt_policy_has_replicas(&spec->policy)
+                                                       ? spec->n_workers / (uint32_t)shmt_max_u64(1, shmt_replicas_count(spec))
+                                                       : spec->n_workers};
     if (s->run->fits || s->run->from) return 0; /* Newton's steps have no rate, or it is that of the run before */
     if (has_velocity(&spec->rule) && isnan(c->momentum)) spec->rule.momentum = shmt_auto_momentum(&wish, spec->rule.momentum);
     if (isnan(c->warmup)) spec->rate.warmup = shmt_auto_warmup(&wish, &spec->rate);

@@ -30,12 +30,12 @@ static void change_block(const struct shmt_shm_seat *p, const float *grad, const
                          uint64_t end) {
     const struct shmt_store *store = p->store;
     const struct shmt_shm_layout *l = &store->layout;
-    shmt_touch_planes(store->weight + at, l->planes > 0 ? store->state + at : NULL, l->flat.n, l->planes, end - at, true);
+    shmt_touch_planes(p->weight + at, l->planes > 0 ? p->state + at : NULL, l->flat.n, l->planes, end - at, true);
     shmt_spend(SHMT_SPENT_TOUCHING, 1);
     SHMT_POINT("block:before");
-    shmt_undo_open(&p->undo, at, end - at, store->weight + at, l->planes > 0 ? store->state + at : NULL, l->flat.n, l->planes);
+    shmt_undo_open(&p->undo, at, end - at, p->weight + at, l->planes > 0 ? p->state + at : NULL, l->flat.n, l->planes);
     SHMT_POINT("block:open");
-    shmt_flat_apply(&store->spec, &l->flat, store->weight, store->state, grad, at, end, u);
+    shmt_flat_apply(&store->spec, &l->flat, p->weight, p->state, grad, at, end, u);
     SHMT_POINT("block:written");
     shmt_shm_apply_stands_at(p, end);
     SHMT_POINT("block:after");

@@ -53,6 +53,13 @@ static void write_forward(struct shmt_store *store, uint32_t rank) {
     store_relaxed(redo.open, 0); /* relaxed: published by the lock, and by the fork of the next life */
 }
 
+/* Word 0 (weights) or 1 + plane of the float at place 0, as the seat changes it. */
+static float *words_of(const struct shmt_store *store, uint32_t rank, uint32_t word) {
+    if (shmt_policy_has_replicas(&store->spec.policy))
+        return shmt_shm_replica(store, shmt_replicas_of(&store->spec, rank), word);
+    return word == 0 ? shmt_shm_weight_of(store, rank) : shmt_shm_state_of(store, rank) + (word - 1) * store->layout.flat.n;
+}
+
 /* What it was changing becomes what it was. */
 static void put_back(struct shmt_store *store, uint32_t rank) {
     const struct shmt_shm_layout *l = &store->layout;
@@ -61,12 +68,8 @@ static void put_back(struct shmt_store *store, uint32_t rank) {
     if (l->old.each == 0 || !shmt_undo_says(word) || n == 0) return;
     if (at > l->flat.n || n > l->flat.n - at || n * (UINT64_C(1) + l->planes) * sizeof(float) > l->old.each)
         return; /* a damaged store: there is nothing to be believed */
-    const bool own = shmt_policy_has_replicas(&store->spec.policy);
-    const uint32_t replica = own ? shmt_replicas_of(&store->spec, rank) : 0;
-    for (uint32_t k = 0; k <= l->planes; k++) {
-        float *const words = own ? shmt_shm_replica(store, replica, k) : shmt_shm_master(store, k);
-        memcpy(words + at, old_of(store, rank) + k * n, n * sizeof(float));
-    }
+    for (uint32_t k = 0; k <= l->planes; k++)
+        memcpy(words_of(store, rank, k) + at, old_of(store, rank) + k * n, n * sizeof(float));
     /* Of an apply phase: it goes on here. relaxed: read by its next life, or by nobody */
     store_relaxed(&store->slot[rank].undo, shmt_policy_is_live(&store->spec.policy) ? 0 : shmt_undo_word(at, 0));
 }

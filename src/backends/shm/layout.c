@@ -19,6 +19,8 @@
  * seldom asked for by two at a time. */
 #define MOST_MERGE_LOCKS (1u << 10)
 
+#define WORDS_OF_LINE (SHMT_LINE / sizeof(uint64_t))
+
 #define MOST_SLICES     256
 #define SLICES_PER_SEAT 4
 #define SLICE_FLOATS    1024 /* at least */
@@ -135,6 +137,8 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
                                     .planes = shmt_flat_planes(spec),
                                     .stack = stack_height(spec),
                                     .n_replicas = shmt_replicas_count(spec),
+                                    .equal = shmt_policy_has_equal_copies(&spec->policy) && spec->n_seats > 1,
+                                    .ready_words = (uint32_t)(shmt_ceil_div(spec->n_tables, WORDS_OF_LINE) * WORDS_OF_LINE),
                                     .base = shmt_replicas_keep_base(&spec->policy)};
     shmt_flat_plan(spec, &out->flat);
     shmt_replicas_cover(spec, &out->flat, &out->cover);

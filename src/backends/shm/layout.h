@@ -14,7 +14,7 @@
 #include "ps/tape.h"
 #include "sync/gate.h"
 
-#define SHMT_SHM_LAYOUT_VERSION 19
+#define SHMT_SHM_LAYOUT_VERSION 20
 #define SHMT_SHM_BLOCK \
     SHMT_TERMS_BLOCK /* floats that an apply phase changes at a time: 16 lines, whose touched bytes are two words */
 
@@ -162,6 +162,9 @@ struct shmt_shm_piece {
     PART(tape, unsigned char, seats, pages(plan, shmt_tape_bytes(spec->tape.room), 1, 4096), page) /* rounds: ps/tape.h */     \
     PART(old, unsigned char, seats, pages(plan, undo_bytes(spec, l->planes), 1, 4096), 4096)       /* or its log of a merge */ \
     PART(replica, unsigned char, l->n_replicas, pages(plan, held, copies, held_page), held_page)                               \
+    PART(reduced, float, l->equal, array, page) /* equal copies: the sum of all gradients, */                                  \
+    PART(reduced_map, unsigned char, l->equal, l->flat.n / SHMT_TOUCH_FLOATS, 4096) /* by lines, where it is not 0 */          \
+    PART(ready, _Atomic uint64_t, l->equal ? seats : 0, l->ready_words * sizeof(uint64_t), SHMT_LINE) /* batches/reduce.c */   \
     PART(row_place, uint32_t, spec->row_places ? spec->table[0].rows : 0, sizeof(uint32_t), 4096)                              \
     PART(snapshot_clock, uint64_t, spec->pauses.allowed ? seats : 0, sizeof(uint64_t), SHMT_LINE)                              \
     PART(snapshot_loss, double, spec->pauses.allowed ? pieces : 0, sizeof(double), SHMT_LINE)                                  \
@@ -188,10 +191,12 @@ struct shmt_shm_layout {
     uint32_t lock_mask; /* row locks - 1; meaningless where write is not locked */
     uint32_t n_slices;  /* rounds; else 0 */
     uint32_t n_replicas;
-    bool base;           /* whether each replica has a base copy (update/merge.h) */
-    uint32_t merge_mask; /* merge locks - 1; meaningless where there are none */
-    uint64_t page_bytes; /* that ranges of memory are aligned to */
-    uint64_t bytes;      /* of all */
+    uint32_t ready_words; /* equal copies: of each seat, in whole lines: one for each table */
+    bool equal;           /* replicas are equal copies */
+    bool base;            /* whether each replica has a base copy (update/merge.h) */
+    uint32_t merge_mask;  /* merge locks - 1; meaningless where there are none */
+    uint64_t page_bytes;  /* that ranges of memory are aligned to */
+    uint64_t bytes;       /* of all */
 #define SHMT_SHM_LAYOUT_PART(name, type, n, each, alignment) struct shmt_shm_part name;
     SHMT_SHM_PARTS(SHMT_SHM_LAYOUT_PART)
 #undef SHMT_SHM_LAYOUT_PART

@@ -91,6 +91,7 @@ static void place_replicas(struct ranges *r) {
         interleave(r, l->replica.off, shmt_shm_part_bytes(&l->replica));
         return;
     }
+    if (l->equal) interleave(r, l->reduced.off, shmt_shm_part_bytes(&l->reduced));
     for (uint32_t i = 0; i < l->n_replicas; i++) bind_one(r, &l->replica, i, shmt_replicas_node(r->spec, i));
 }
 int shmt_shm_ranges_make(const struct shmt_spec *spec, const struct shmt_shm_layout *layout, struct shmt_memory_range **out,
@@ -102,7 +103,7 @@ int shmt_shm_ranges_make(const struct shmt_spec *spec, const struct shmt_shm_lay
     if (p->n_nodes == 0 || p->policy == SHMT_PLACE_OFF) return 0;
     struct shmt_shard *shard = malloc(most * sizeof *shard);
     struct ranges r = {.spec = spec, .layout = layout};
-    r.at = calloc(arrays * most + 6 * spec->n_seats + layout->n_replicas + 1, sizeof *r.at);
+    r.at = calloc(arrays * most + 6 * spec->n_seats + layout->n_replicas + 2, sizeof *r.at);
     if (!shard || !r.at) {
         free(shard);
         free(r.at);

@@ -6,6 +6,7 @@
 #include "base/point.h"
 #include "ps/delay.h"
 #include "ps/meter.h"
+#include "ps/replicas.h"
 #include "ps/waits.h"
 #include "update/kernels.h"
 
@@ -17,6 +18,21 @@ float *shmt_shm_buffer(const struct shmt_store *store, uint32_t seat, uint32_t s
 uint8_t *shmt_shm_map(const struct shmt_store *store, uint32_t seat, uint32_t slot) {
     const struct shmt_shm_layout *l = &store->layout;
     return l->touched ? store->map + seat * l->map.each + slot * l->map_bytes : NULL;
+}
+
+static float *copy_of(const struct shmt_store *store, uint32_t rank) {
+    if (!store->layout.equal || rank == 0) return NULL;
+    return (float *)(void *)(store->replica + shmt_replicas_of(&store->spec, rank) * store->layout.replica.each);
+}
+
+float *shmt_shm_weight_of(const struct shmt_store *store, uint32_t rank) {
+    float *const copy = copy_of(store, rank);
+    return copy ? copy : store->weight;
+}
+
+float *shmt_shm_state_of(const struct shmt_store *store, uint32_t rank) {
+    float *const copy = copy_of(store, rank);
+    return copy ? copy + store->layout.flat.n : store->state;
 }
 
 void shmt_shm_clear_whole(const struct shmt_store *store, uint32_t seat, uint32_t slot) {

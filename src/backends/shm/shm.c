@@ -94,6 +94,8 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
     p->seat.counters = &p->slot->counters;
     p->engine = engine_of(&store->spec.policy);
     p->guest = rank >= store->spec.n_seats - store->spec.n_guests;
+    p->weight = shmt_shm_weight_of(store, rank);
+    p->state = shmt_shm_state_of(store, rank);
     p->undo = shmt_shm_undo(store, rank);
     p->meeting = gates_of(store, rank, &store->front[0].alive);
     p->clocks = gates_of(store, rank, &store->front[0].working);
@@ -170,6 +172,11 @@ static int lend(struct shmt_seat *seat, int t, float **out) {
                          (unsigned long long)flat->n);
     *out = p->scratch + start;
     return 0;
+}
+
+static void complete(struct shmt_seat *seat, int t) {
+    struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    if (p->engine->complete) p->engine->complete(p, (uint32_t)t);
 }
 
 static void report(struct shmt_seat *seat, double loss) {
@@ -359,6 +366,7 @@ static const struct shmt_seat_ops SEAT = {
     .claim = claim,
     .bind = bind,
     .lend = lend,
+    .complete = complete,
     .delay = shmt_shm_delay,
     .clock = shmt_shm_clock,
     .look = shmt_shm_look,

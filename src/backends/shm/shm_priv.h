@@ -51,7 +51,7 @@ struct shmt_shm_stage {
 
     void (*work)(struct shmt_shm_seat *p);
 
-    /* A meeting ends it: the counter that my waits there go to. */
+    /* A meeting ends it: the counter that my waits there go to; NULL: none does. */
     _Atomic uint64_t *(*wait)(const struct shmt_shm_seat *p);
 
     /* Engines: an earlier life has died in it. Goes on from there until pieces can be dealt: 1, or 0: this epoch has none for me.
@@ -77,6 +77,7 @@ struct shmt_shm_engine {
     /* 1: p->piece and p->work; 0: this epoch has no more for me, and all that I pushed is on its way. May wait. */
     int (*claim)(struct shmt_shm_seat *p);
     void (*memory)(const struct shmt_shm_seat *p, struct shmt_shm_memory *out);
+    void (*complete)(struct shmt_shm_seat *p, uint32_t t);              /* see ps/backend_ops.h */
     int (*publish)(struct shmt_shm_seat *p, struct shmtrain_fate *out); /* may wait */
 
     /* All have met: the epoch is over for all. */
@@ -101,6 +102,7 @@ struct shmt_shm_seat {
     struct shmt_shm_front *front;
     struct shmt_shm_slot *slot;
     const struct shmt_shm_engine *engine;
+    float *weight, *state; /* batches, rounds: what I read, and what I update: the store's, or my copy's where all are equal */
     struct shmt_gates meeting, clocks; /* the same gates, seen by all who live and by all who have work */
     uint64_t phase, clock;             /* mine, as published */
     uint32_t epoch;
@@ -134,6 +136,7 @@ struct shmt_shm_seat {
     uint32_t from, to, chunk;         /* aggregate: my chunks, and the next one */
     struct shmt_stack stack;          /* aggregate: what my buffers hold */
     uint64_t cut_step;                /* batches, chief: where it was counted last; SHMT_NO_LIMIT: others took part then */
+    uint64_t reduced;                 /* batches: a bit for each table: my slice of its sum is there, in this batch */
     bool listed;                      /* batches: my slice's lists are summed already, in this batch */
     bool sums;                        /* batches: they may hold something, in this batch */
     struct shmt_shm_node *nodes;      /* aggregate: (2 * n_chunks), subtree (level, i) at place (n_chunks >> level) + i */
@@ -167,6 +170,11 @@ void shmt_shm_destroy(struct shmt_store *store);
 /* The gradient buffer at place `slot` of a seat's stack, and its touched map (NULL: not kept). */
 float *shmt_shm_buffer(const struct shmt_store *store, uint32_t seat, uint32_t slot);
 uint8_t *shmt_shm_map(const struct shmt_store *store, uint32_t seat, uint32_t slot);
+
+/* The parameters that seat `rank` reads and updates where all gradients are summed: the store's, or its copy of them (equal copies).
+ * The rule's state begins flat.n floats behind a copy's, and anywhere else where the store says. */
+float *shmt_shm_weight_of(const struct shmt_store *store, uint32_t rank);
+float *shmt_shm_state_of(const struct shmt_store *store, uint32_t rank);
 
 /* Both, whatever the map says: an earlier life may have died in a push before it marked what it touched. */
 void shmt_shm_clear_whole(const struct shmt_store *store, uint32_t seat, uint32_t slot);

@@ -45,7 +45,8 @@ int shmt_shm_end_stage(struct shmt_shm_seat *p, enum shmt_run_stage which, enum 
     const struct shmt_shm_stage *stage = stage_of(p, which);
     if (task == SHMT_TASK_NONE) return 0;
     if (task == SHMT_TASK_ALL && stage->work) stage->work(p);
-    return stage->wait ? shmt_shm_meet(p, stage->wait(p)) : 0;
+    _Atomic uint64_t *const waits = stage->wait ? stage->wait(p) : NULL;
+    return waits ? shmt_shm_meet(p, waits) : 0;
 }
 
 int shmt_shm_pass_stage(struct shmt_shm_seat *p, enum shmt_run_stage which) {

@@ -1,9 +1,12 @@
 /* The engine of batches, `sync`: gradients of a batch's chunks are summed into the owner's buffers along the tree of chunks.h;
  * when all are in, every seat applies one slice of the update. Two meetings per batch: "all gradients are in" and "all slices
- * are applied".
+ * are applied". With equal copies (`allreduce`) the second one is "all slices are summed", and each applies all of the update to
+ * a copy of its own behind it (reduce.c); the parameters themselves are the chief's copy.
  *
  * Between these two nobody looks at the stop word, so a batch is applied whole or not at all: the chief decides before the
  * first one that this batch is the last. */
+
+#include <string.h>
 
 #include "backends/shm/batches/batches_priv.h"
 #include "base/own.h"
@@ -20,6 +23,7 @@ static void share(struct shmt_shm_seat *p) {
     p->cut_step = SHMT_NO_LIMIT;
     p->stack.late = shmt_flat_is_dense(&p->store->spec);
     shmt_shm_nodes_make(p);
+    if (p->store->layout.equal) shmt_shm_reduce_begin(p);
 }
 
 /* An earlier life was at a batch: its gradients are complete, or I compute them anew. */
@@ -36,9 +40,23 @@ static void go_on(struct shmt_shm_seat *p) {
         p->chunk = p->to;
         p->cut_step = p->step; /* others may be at their slices */
     } else {
+        if (p->store->layout.equal) shmt_shm_reduce_take_back(p);
         for (uint32_t slot = 0; slot < p->store->layout.stack; slot++) shmt_shm_clear_whole(p->store, p->seat.rank, slot);
         for (uint32_t chunk = p->from; chunk < p->to; chunk++) shmt_shm_uncount(p, p->step * p->store->spec.n_chunks + chunk);
     }
+}
+
+/* Equal copies: the seat's becomes what the parameters are. */
+static void begin_copy(const struct shmt_store *store, uint32_t rank) {
+    const struct shmt_shm_layout *l = &store->layout;
+    memcpy(shmt_shm_weight_of(store, rank), store->weight, l->flat.n * sizeof(float));
+    if (l->planes > 0) memcpy(shmt_shm_state_of(store, rank), store->state, l->planes * l->flat.n * sizeof(float));
+}
+
+/* Nobody updates the parameters before I have come to a batch; a life that goes on with one has a copy that does. */
+static void make_my_copy(struct shmt_shm_seat *p) {
+    const bool in_batch = p->revived && p->now.stage >= SHMT_STAGE_WORK && p->now.stage <= SHMT_STAGE_APPLY;
+    if (p->store->layout.equal && p->seat.rank > 0 && !in_batch) begin_copy(p->store, p->seat.rank);
 }
 
 static int enter(struct shmt_shm_seat *p) {
@@ -46,7 +64,9 @@ static int enter(struct shmt_shm_seat *p) {
     if (!p->nodes)
         return shmt_fail(&p->seat.error, SHMTRAIN_E_MEMORY, "not enough memory for %u chunks", p->store->spec.n_chunks);
     p->clock = p->epoch * shmt_spec_steps(&p->store->spec) + p->store->spec.first_step;
-    if (!p->guest) share(p); /* a guest's share is found when it is let in */
+    if (p->guest) return 0; /* its share is found when it is let in, and its copy made */
+    make_my_copy(p);
+    share(p);
     if (p->revived) go_on(p);
     return 0;
 }
@@ -93,7 +113,7 @@ static void fetch_weights(const struct shmt_shm_seat *p) {
     const struct shmt_store *store = p->store;
     const uint64_t n = store->layout.flat.n;
     uint64_t from, to;
-    if (p->seat.n_present == 1) return;
+    if (p->seat.n_present == 1 || store->layout.equal) return;
     shmt_slice(n, p->seat.index, p->seat.n_present, &from, &to);
     for (uint32_t slot = 0; p->sums && slot < p->stack.n; slot++) {
         const uint8_t *map = shmt_shm_map(store, p->seat.rank, slot);
@@ -113,6 +133,7 @@ static void begin_next(struct shmt_shm_seat *p) {
     p->chunk = p->from;
     p->step++;
     p->clock++;
+    if (p->store->layout.equal) shmt_shm_reduce_begin(p);
     SHMT_POINT("batch:cleared");
     (void)shmt_shm_begin_stage(p, SHMT_STAGE_WORK);
 }
@@ -131,11 +152,11 @@ static void decide_on_stop(struct shmt_shm_seat *p) {
 /* For my next life: I am at my chunks of the batch, */
 static void record_batch(struct shmt_shm_seat *p) { p->now.piece = p->step; }
 
-/* or at my slice of its update, behind the meeting. */
+/* or at my part of its update, behind the meeting. */
 static void record_update(struct shmt_shm_seat *p) {
     uint64_t from, to;
     SHMT_POINT("gather:met");
-    shmt_shm_my_slice(p, &from, &to);
+    shmt_shm_my_update(p, &from, &to);
     shmt_shm_apply_stands_at(p, from);
     SHMT_POINT("gather:undo");
     record_batch(p);
@@ -156,12 +177,23 @@ static void apply(struct shmt_shm_seat *p) {
         store_relaxed(&p->slot->counters.updates, p->clock + 1); /* before the meeting: all pull behind it, see updates() */
 }
 
+/* Copies are a worker's own: nobody waits until all have updated theirs. */
+static _Atomic uint64_t *wait_for_update(const struct shmt_shm_seat *p) {
+    return p->store->layout.equal ? NULL : shmt_shm_wait_clock(p);
+}
+
+/* Between the gradients' meeting and the update: what takes a meeting of its own. */
+static int prepare_update(struct shmt_shm_seat *p) {
+    if (p->store->layout.equal) return shmt_shm_pass_stage(p, SHMT_STAGE_REDUCE);
+    return shmt_norm_sums(&p->store->spec) > 0 ? shmt_shm_pass_stage(p, SHMT_STAGE_NORM) : 0;
+}
+
 /* The two meetings, and between them one more where norms are asked for. An earlier life may have passed the first
  * one, or come to it: `gather` is done again then, behind a meeting that others have passed, and changes nothing: what it decides is read
  * behind the last meeting, and slices are cut once a batch. */
 static int finish_batch(struct shmt_shm_seat *p) {
     int rc = p->revived ? 0 : shmt_shm_end_stage(p, SHMT_STAGE_WORK, SHMT_TASK_ALL);
-    if (rc == 0 && shmt_norm_sums(&p->store->spec) > 0) rc = shmt_shm_pass_stage(p, SHMT_STAGE_NORM);
+    if (rc == 0) rc = prepare_update(p);
     if (rc == 0) rc = shmt_shm_pass_stage(p, SHMT_STAGE_APPLY);
     if (rc == 0) begin_next(p);
     return rc;
@@ -228,15 +260,22 @@ static int publish(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
 /* Outside a piece (when a session only looks) there is no gradient buffer: the sink is not used then. */
 static void memory(const struct shmt_shm_seat *p, struct shmt_shm_memory *out) {
     const uint32_t top = p->stack.n ? p->stack.n - 1 : 0;
-    *out = (struct shmt_shm_memory){.weight = p->store->weight,
+    *out = (struct shmt_shm_memory){.weight = p->weight,
                                     .sink = shmt_shm_buffer(p->store, p->seat.rank, top),
                                     .touched = shmt_shm_map(p->store, p->seat.rank, top),
                                     .terms = shmt_shm_list(p->store, p->work.chunk)};
 }
 
 /* relaxed: between two meetings of a batch, which stand around the pieces, the chief counts nothing; it is measured all the
- * same */
-static uint64_t updates(const struct shmt_shm_seat *p) { return load_relaxed(&p->store->slot[0].counters.updates); }
+ * same. Of a copy of my own nobody else counts anything. */
+static uint64_t updates(const struct shmt_shm_seat *p) {
+    return p->store->layout.equal ? 0 : load_relaxed(&p->store->slot[0].counters.updates);
+}
+
+/* By the chief, while the parameters rest. */
+static void welcome(struct shmt_shm_seat *chief, uint32_t rank) {
+    if (chief->store->layout.equal) begin_copy(chief->store, rank);
+}
 
 static void leave(struct shmt_shm_seat *p) { shmt_own_free(p->nodes); }
 
@@ -247,15 +286,22 @@ const struct shmt_shm_engine SHMT_SHM_BATCHES = {
                                    .work = shmt_shm_measure,
                                    .wait = shmt_shm_wait_clock,
                                    .resume = resume_update},
+              [SHMT_STAGE_REDUCE] = {.record = record_batch,
+                                     .names_piece = true,
+                                     .work = shmt_shm_reduce,
+                                     .wait = shmt_shm_wait_clock,
+                                     .resume = resume_update},
               [SHMT_STAGE_APPLY] = {.record = record_update,
                                     .names_piece = true,
                                     .work = apply,
-                                    .wait = shmt_shm_wait_clock,
+                                    .wait = wait_for_update,
                                     .resume = resume_update}},
     .enter = enter,
     .leave = leave,
     .share = share,
     .claim = claim,
     .memory = memory,
+    .complete = shmt_shm_complete,
     .publish = publish,
-    .updates = updates};
+    .updates = updates,
+    .welcome = welcome};

@@ -1,4 +1,5 @@
-/* What the files of the engine of batches share: batches.c is the engine, update.c its update, lists.c keeps lists of terms. */
+/* What the files of the engine of batches share: batches.c is the engine, update.c its update, reduce.c the sums of equal copies, lists.c keeps lists of
+ * terms. */
 #pragma once
 
 #include "backends/shm/shm_priv.h"
@@ -6,9 +7,28 @@
 /* update.c: the sums of squares of my slice (ps/norm.h), for all, who read them behind the next meeting. */
 void shmt_shm_measure(struct shmt_shm_seat *p);
 
-/* update.c: my slice of the update of the batch, from where I or an earlier life of mine stood. */
+/* update.c: what the batch is applied with, but for its norms; and where its gradient is: in the chunks' buffers, in their lists, or
+ * in both. */
+void shmt_shm_update_of(const struct shmt_shm_seat *p, struct shmt_update *out);
+const struct shmt_shm_sum *shmt_shm_find_sum(const struct shmt_shm_seat *p);
+
+/* reduce.c, equal copies. */
+
+void shmt_shm_reduce_begin(struct shmt_shm_seat *p); /* a batch begins, and I have done with the one before */
+
+/* An earlier life has died before all its gradients were in: before anything of them changes. */
+void shmt_shm_reduce_take_back(const struct shmt_shm_seat *p);
+
+/* My gradient of table t is complete, in the chunk in hand: sums that can be made are. */
+void shmt_shm_complete(struct shmt_shm_seat *p, uint32_t t);
+
+void shmt_shm_reduce(struct shmt_shm_seat *p);     /* all gradients are in: what is left of my slices of the sum */
+extern const struct shmt_shm_sum SHMT_SHM_REDUCED; /* all have met behind that: the sum */
+
+/* update.c: my slice of the update of the batch (equal copies: all of it), from where I or an earlier life of mine stood. */
 void shmt_shm_apply(struct shmt_shm_seat *p);
-void shmt_shm_nodes_make(struct shmt_shm_seat *p); /* p->nodes, by who takes part */
+void shmt_shm_my_update(const struct shmt_shm_seat *p, uint64_t *from_out, uint64_t *to_out); /* the floats of that */
+void shmt_shm_nodes_make(struct shmt_shm_seat *p);                                            /* p->nodes, by who takes part */
 
 /* lists.c: the lists of terms of chunks, where they are kept. A chunk's owner writes them before the meeting "all gradients are
  * in", and all read them between that one and the next. */

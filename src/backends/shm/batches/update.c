@@ -1,5 +1,6 @@
 /* The update of batches: every seat adds all gradients over its slice of the parameters, along the same tree whoever computed which
- * part of it, or from their lists, and runs the update rule there (apply.c). Called by batches.c.
+ * part of it, or from their lists, and runs the update rule there (apply.c). With equal copies it runs the rule on all of them, with the
+ * sum that stands ready (reduce.c). Called by batches.c.
  *
  * The gradients were published by the meeting before, and their owners clear them only after the meeting that follows. */
 #include <string.h>
@@ -95,8 +96,7 @@ static uint32_t adds_of_chunks(const struct shmt_shm_seat *p) {
 static uint32_t adds_of_lists(const struct shmt_shm_seat *p) { return p->store->spec.n_chunks - 1; }
 static uint32_t adds_of_both(const struct shmt_shm_seat *p) { return adds_of_chunks(p) + adds_of_lists(p) + 1; }
 
-/* Where the gradient of this batch is: in the chunks' buffers, in their lists, or in both. */
-static const struct shmt_shm_sum *find_sum(const struct shmt_shm_seat *p) {
+const struct shmt_shm_sum *shmt_shm_find_sum(const struct shmt_shm_seat *p) {
     static const struct shmt_shm_sum CHUNKS = {sum_of_chunks, NULL, adds_of_chunks},
                                      LISTED = {sum_of_listed, forget_lists, adds_of_lists},
                                      BOTH = {sum_of_both, forget_lists, adds_of_both};
@@ -113,8 +113,7 @@ static void sum_lists(struct shmt_shm_seat *p, uint64_t from, uint64_t to) {
         p->times.aggregate_ns += (shmt_now_ns() - began_ns) / SHMT_SHM_TIMED; /* as if it were a part of each block */
 }
 
-/* What the batch is applied with, but for its norms. */
-static void update_of(const struct shmt_shm_seat *p, struct shmt_update *out) {
+void shmt_shm_update_of(const struct shmt_shm_seat *p, struct shmt_update *out) {
     const struct shmt_spec *spec = &p->store->spec;
     shmt_spec_update(spec, p->epoch, p->step, out);
     out->scale = 1.0f / (float)shmt_spec_examples_of_step(spec, p->step);
@@ -123,20 +122,26 @@ static void update_of(const struct shmt_shm_seat *p, struct shmt_update *out) {
 void shmt_shm_measure(struct shmt_shm_seat *p) {
     const struct shmt_store *store = p->store;
     struct shmt_update u;
-    const struct shmt_shm_sum *sum = find_sum(p);
+    const struct shmt_shm_sum *sum = shmt_shm_find_sum(p);
     float scratch[SHMT_MAX_STACK][SHMT_SHM_BLOCK];
     uint64_t from, to;
-    update_of(p, &u);
+    shmt_shm_update_of(p, &u);
     shmt_shm_my_slice(p, &from, &to);
     if (store->layout.terms) sum_lists(p, from, to);
     p->listed = true;
     for (uint64_t at = from, end; at < to; at = end) {
         end = shmt_min_u64((at / SHMT_SHM_BLOCK + 1) * SHMT_SHM_BLOCK, to);
-        shmt_norm_measure(&store->spec, &store->layout.flat, store->weight, store->state, sum->of(p, at, end - at, scratch), at,
-                          end, &u, store->norm);
+        shmt_norm_measure(&store->spec, &store->layout.flat, p->weight, p->state, sum->of(p, at, end - at, scratch), at, end,
+                          &u, store->norm);
         SHMT_POINT("norm:block");
     }
     shmt_spend(SHMT_SPENT_TOUCHING, 1);
+}
+
+void shmt_shm_my_update(const struct shmt_shm_seat *p, uint64_t *from_out, uint64_t *to_out) {
+    *from_out = 0;
+    *to_out = p->store->layout.flat.n;
+    if (!p->store->layout.equal) shmt_shm_my_slice(p, from_out, to_out);
 }
 
 void shmt_shm_apply(struct shmt_shm_seat *p) {
@@ -144,13 +149,13 @@ void shmt_shm_apply(struct shmt_shm_seat *p) {
     struct shmt_norms norms;
     struct shmt_update u;
     uint64_t from, to;
-    update_of(p, &u);
+    shmt_shm_update_of(p, &u);
     if (shmt_norm_sums(&store->spec) > 0) shmt_norm_take(&store->spec, &store->layout.flat, store->norm, &norms, &u);
-    shmt_shm_my_slice(p, &from, &to);
+    shmt_shm_my_update(p, &from, &to);
     from = shmt_shm_apply_stood_at(p, from, to);
     shmt_shm_apply_begins(p, p->step);
-    if (store->layout.terms && !p->listed) sum_lists(p, from, to);
+    if (store->layout.terms && !store->layout.equal && !p->listed) sum_lists(p, from, to);
     p->listed = false;
-    shmt_shm_apply_range(p, find_sum(p), &u, from, to);
+    shmt_shm_apply_range(p, store->layout.equal ? &SHMT_SHM_REDUCED : shmt_shm_find_sum(p), &u, from, to);
     shmt_shm_apply_ends(p);
 }
