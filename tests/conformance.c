@@ -99,9 +99,12 @@ struct shmt_spec spec_of(const struct kase *k, uint64_t n_examples, uint64_t row
     return spec;
 }
 
+static bool is_guest(const struct run *run, uint32_t rank) { return rank >= run->spec.n_seats - run->spec.n_guests; }
+
 static int seat_body(void *arg, uint32_t rank, struct shmt_team *team, struct shmt_error *e) {
     struct run *run = arg;
     shmtrain_session s;
+    if (is_guest(run, rank)) return run->visit(run, rank, e);
     int rc = shmt_session_enter(&s, run->k->backend, run->store, &run->spec, rank, shmt_team_life(team, rank), e);
     if (rc < 0) return rc;
     s.epoch_end = run->epoch_end;
@@ -129,6 +132,11 @@ static enum shmt_team_outcome on_death(void *arg, uint32_t rank, uint32_t life) 
     const struct run *run = arg;
     const bool comes_back = rank == 0 || !run->spec.may_lack;
     (void)life;
+    if (is_guest(run, rank)) {
+        assert_int_equal(run->k->backend->guests->reclaim(run->store, rank, true), 1);
+        run->k->backend->store->wake(run->store);
+        return SHMT_TEAM_CONTINUES;
+    }
     run->k->backend->store->reclaim(run->store, rank, comes_back);
     run->k->backend->store->wake(run->store);
     return comes_back ? SHMT_TEAM_RESPAWNS : SHMT_TEAM_CONTINUES;

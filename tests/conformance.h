@@ -30,6 +30,7 @@ struct run {
     struct shmt_spec spec;
     struct shmt_store *store;
     int (*work)(struct run *, shmtrain_session *);
+    int (*visit)(struct run *, uint32_t rank, struct shmt_error *); /* at the seats for guests, where there are some */
     shmt_epoch_end *epoch_end;
     void *board;
     const struct shmt_virtual *virtual; /* of fibers; NULL: the usual */

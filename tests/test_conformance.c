@@ -274,6 +274,10 @@ static int misuse_lent(struct run *run, shmtrain_session *s) {
         REFUSED_FOR_LENT(shmtrain_clock(s, NULL));
         if ((rc = shmtrain_push(s, 0, 0, 6, lent)) < 0) return rc;
         REFUSED_FOR_LENT(shmtrain_push(s, 0, 0, 6, lent));
+        REFUSED_FOR_LENT(shmtrain_push(s, 0, 0, 6, one));
+        REFUSED_FOR_LENT(shmtrain_push_rows(s, 0, id, 1, one));
+        REFUSED_FOR_LENT(shmtrain_push_sparse(s, 0, &csr, one));
+        REFUSED_FOR_LENT(shmtrain_each(s, 0, &csr, 1, slope_of_one, NULL));
         REFUSED_FOR_LENT(shmtrain_lend(s, 0, &again));
         if ((rc = shmtrain_clock(s, NULL)) < 0) return rc;
     }
@@ -290,7 +294,7 @@ static void refuses_misuse_of_lent_buffers(const struct kase *k) {
     end(&run);
 }
 
-static void a_lent_buffer_is_pushed_once_whole_and_first(void **state) {
+static void a_lent_buffer_is_pushed_once_whole_and_alone(void **state) {
     (void)state;
     each_case(refuses_misuse_of_lent_buffers);
 }
@@ -377,7 +381,7 @@ int main(void) {
         cmocka_unit_test(a_stop_ends_the_run_between_updates),
         cmocka_unit_test(one_workers_failure_ends_the_others_and_is_told),
         cmocka_unit_test(calls_out_of_order_are_refused_with_a_sentence),
-        cmocka_unit_test(a_lent_buffer_is_pushed_once_whole_and_first),
+        cmocka_unit_test(a_lent_buffer_is_pushed_once_whole_and_alone),
         cmocka_unit_test(impossible_specs_are_refused_before_memory_is_made),
         cmocka_unit_test(arrays_are_found_by_name_with_their_sizes),
     };

@@ -120,6 +120,8 @@ static void axes_that_are_named_choose_the_mode(void **state) {
     (void)state;
     MODE("sync", "", SPARSE, "write", "aggregate");
     MODE("sync", "", SPARSE, "quorum", "4"); /* of 4 */
+    MODE("allreduce", "", SPARSE, "replicas", "equal");
+    MODE("allreduce", "", SPARSE, "mode", "sync", "replicas", "equal");
     MODE("atomic, staleness inf", "", SPARSE, "write", "atomic");
     MODE("racy, staleness 2", "", SPARSE, "staleness", "2");
     MODE("racy, staleness 0", "gradients are sparse", SPARSE, "staleness", "0");
@@ -286,6 +288,9 @@ static void points_that_there_cannot_be_are_refused_in_one_line(void **state) {
     REFUSED("the most is staleness 64", "write", "aggregate", "staleness", "65");
     REFUSED("replicas node need a write mode that updates at once", "mode", "sync", "replicas", "node");
     REFUSED("replicas worker need a write mode that updates at once", "write", "aggregate", "replicas", "worker");
+    REFUSED("replicas equal all make the same updates", "mode", "ssp", "replicas", "equal");
+    REFUSED("use --mode allreduce", "mode", "allreduce", "staleness", "2");
+    REFUSED("use --mode allreduce", "mode", "allreduce", "quorum", "3");
     REFUSED("an update cannot wait for 5 of 4 workers: use a --quorum of at most 4, or -w 5 or more", "mode", "backup:5");
     REFUSED("an update cannot wait for 5 of 4 workers: use a --quorum of at most 4, or -w 5 or more", "quorum", "5");
     REFUSED("it needs --write aggregate", "quorum", "2", "write", "racy");

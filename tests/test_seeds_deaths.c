@@ -6,7 +6,8 @@
  * What must hold whatever happens: each example is trained on once in each epoch, but for the items that the dead had in hand, which are
  * done again or left out, and then it is counted once, or not; nobody is further ahead of the slowest than the staleness bound allows;
  * gradients are applied as often as updates are made, none lost or doubled (in the live modes, but for the pushes of those items);
- * the parameters of sync and allreduce are the same bits in all runs; words that only grow do; and the run ends, and waits for nobody who is dead.
+ * the parameters of sync and allreduce are the same bits in all runs, and all read those of their batch; words that only grow do; and the
+ * run ends, and waits for nobody who is dead.
  *
  *   TEST_SEEDS=N   so many seeds for each mode and number of workers; 240 unless said otherwise, or 12 under a sanitizer
  *   TEST_SEED=K    this one alone, in all modes: it does the same again */
@@ -170,11 +171,18 @@ static void look_at_snapshot(struct run *run) {
     run->k->backend->store->release_snapshot(run->store);
 }
 
+/* Each update adds 1 to float 0. */
+static void check_read(const shmtrain_session *s, const struct shmtrain_work *w, float weight) {
+    if (shmt_policy_is_batched(&s->spec->policy) && weight != (float)w->step)
+        give_up("a worker reads parameters that are not those of its batch");
+}
+
 /* As a network does it: table by table, the last one first, in buffers that are lent. */
 static int push_layers(shmtrain_session *s, const struct shmtrain_work *w) {
     float weights[ROWS * WIDTH], *grad[LAYERS];
     int rc = 0;
-    for (int t = 0; t < LAYERS && rc == 0; t++) rc = shmtrain_pull(s, t, 0, ROWS, weights);
+    for (int t = LAYERS; t-- > 0 && rc == 0;) rc = shmtrain_pull(s, t, 0, ROWS, weights);
+    if (rc == 0) check_read(s, w, weights[0]);
     for (int t = 0; t < LAYERS && rc == 0; t++) rc = shmtrain_lend(s, t, &grad[t]);
     for (int t = LAYERS; t-- > 0 && rc == 0;) {
         for (uint32_t i = 0; i < ROWS * WIDTH; i++) grad[t][i] = noise_of(w) + (float)i;
@@ -187,7 +195,9 @@ static int push_layers(shmtrain_session *s, const struct shmtrain_work *w) {
 static int push_rows(shmtrain_session *s, const struct shmtrain_work *w) {
     float weights[2], grad[2] = {-(float)w->n, noise_of(w)};
     const int rc = shmtrain_pull(s, 0, 0, 2, weights);
-    return rc < 0 ? rc : shmtrain_push(s, 0, 0, 2, grad);
+    if (rc < 0) return rc;
+    check_read(s, w, weights[0]);
+    return shmtrain_push(s, 0, 0, 2, grad);
 }
 
 static int work(struct run *run, shmtrain_session *s) {

@@ -1,5 +1,5 @@
-/* What the files of the engine of batches share: batches.c is the engine, update.c its update, reduce.c the sums of equal copies, lists.c keeps lists of
- * terms. */
+/* What the files of the engine of batches share: batches.c is the engine, update.c its update, reduce.c the sums of equal copies, lists.c
+ * keeps lists of terms. */
 #pragma once
 
 #include "backends/shm/shm_priv.h"
