@@ -54,7 +54,7 @@ static struct shmt_spec spec_of(enum shmt_write write, uint32_t n_seats) {
 /* Whoever changes one of these numbers has changed the layout: raise SHMT_SHM_LAYOUT_VERSION, then write down the new ones. */
 static void the_layout_is_frozen(void **state) {
     (void)state;
-    assert_int_equal(SHMT_SHM_LAYOUT_VERSION, 19);
+    assert_int_equal(SHMT_SHM_LAYOUT_VERSION, 20);
     assert_int_equal(sizeof(struct shmt_shm_control), 896);
     assert_int_equal(offsetof(struct shmt_shm_control, stop), 0);
     assert_int_equal(offsetof(struct shmt_shm_control, abort), 128);
@@ -117,7 +117,7 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_ring, doing), 16);
     assert_int_equal(sizeof(struct shmt_event), 32);
     assert_int_equal(offsetof(struct shmt_event, kind), 28);
-    assert_int_equal(shmt_shm_layout_fingerprint(), UINT64_C());
+    assert_int_equal(shmt_shm_layout_fingerprint(), UINT64_C(0x4568c94f90f6d743));
 }
 
 struct range {
@@ -134,6 +134,7 @@ static void parts_of_the_segment_do_not_overlap(void **state) {
             spec.row_places = n_seats % 3 == 0;
             spec.pauses.allowed = n_seats % 4 < 2;
             spec.policy.staleness = write == 2 ? 5 : spec.policy.staleness;
+            spec.policy.replicas = write == 1 && n_seats % 5 < 2 ? SHMT_REPLICAS_EQUAL : SHMT_REPLICAS_ONE;
             spec.trace_events = n_seats % 2 ? 100 : 0;
             assert_int_equal(shmt_shm_layout_plan(&spec, &l, NULL), 0);
             const uint64_t table_bytes = l.flat.n * sizeof(float);
@@ -155,6 +156,10 @@ static void parts_of_the_segment_do_not_overlap(void **state) {
                 {l.grad.off, l.grad.off + n_seats * l.grad.each, 4096},
                 {l.map.off, l.map.off + n_seats * l.map.each, 4096},
                 {l.ring.off, l.ring.off + n_seats * l.ring.each, 4096},
+                {l.replica.off, l.replica.off + (l.equal ? n_seats - 1 : 0) * l.replica.each, 4096},
+                {l.reduced.off, l.reduced.off + (l.equal ? table_bytes : 0), 4096},
+                {l.reduced_map.off, l.reduced_map.off + (l.equal ? l.flat.n / SHMT_TOUCH_FLOATS : 0), 4096},
+                {l.ready.off, l.ready.off + (l.equal ? n_seats * l.ready_words * sizeof(uint64_t) : 0), SHMT_LINE},
                 {l.row_place.off, l.row_place.off + (spec.row_places ? spec.table[0].rows * sizeof(uint32_t) : 0), 4096},
                 {l.snapshot_clock.off, l.snapshot_clock.off + (kept ? n_seats : 0) * sizeof(uint64_t), SHMT_LINE},
                 {l.snapshot_loss.off, l.snapshot_loss.off + kept * sizeof(double), SHMT_LINE},
@@ -168,6 +173,8 @@ static void parts_of_the_segment_do_not_overlap(void **state) {
             }
             const uint64_t buffers = l.stack + (l.terms > 0);
             assert_true(l.grad.each >= buffers * table_bytes && l.map.each >= buffers * l.map_bytes);
+            assert_true(l.equal == (spec.policy.replicas == SHMT_REPLICAS_EQUAL && n_seats > 1));
+            assert_true(!l.equal || l.replica.each >= (1 + l.planes) * table_bytes);
             assert_true((l.terms > 0) == (write == 1));
             assert_true(write == 0 ? l.stack == 0 : l.stack >= 1 && l.touched);
             assert_true(write == 2 ? l.stack == 6 && l.n_slices >= 1 && l.n_slices <= 4 * n_seats : l.n_slices == 0);
