@@ -2,7 +2,7 @@
 """What equal copies of the parameters cost beside one that all update together: examples a second in mode allreduce over those in mode
 sync, in turns, the same data and options.
 
-usage: bench/allreduce.py [--pairs N] [PATH/TO/shmtrain] [-- OPTION-OF-SHMTRAIN... DATA]
+bench/allreduce.py [--pairs N] [PATH/TO/shmtrain] [-- OPTION-OF-SHMTRAIN... DATA]
 
   --pairs N    15; each line has their median, least and most
 
@@ -32,18 +32,20 @@ def speed_and_bits(program, mode, words):
     if done.returncode != 0:
         sys.exit(f"allreduce.py: {done.stderr.strip()}")
     report = json.loads(done.stdout)
-    epochs = report["epochs"][1:]
+    epochs = report["epochs"][1:] or report["epochs"]
     return sum(e["examples"] for e in epochs) / sum(e["seconds"] for e in epochs), report["parameters_xxh64"]
 
 
 def compare(program, name, words, pairs):
     ratios = []
-    for _ in range(pairs):
-        together, bits = speed_and_bits(program, "sync", words)
-        copied, same = speed_and_bits(program, "allreduce", words)
-        if bits != same:
-            sys.exit(f"allreduce.py: {name}: the parameters differ: {bits}, {same}")
-        ratios.append(copied / together)
+    for pair in range(pairs):
+        modes = ("sync", "allreduce") if pair % 2 else ("allreduce", "sync")
+        speed, bits = {}, {}
+        for mode in modes:
+            speed[mode], bits[mode] = speed_and_bits(program, mode, words)
+        if bits["sync"] != bits["allreduce"]:
+            sys.exit(f"allreduce.py: {name}: the parameters differ: {bits}")
+        ratios.append(speed["allreduce"] / speed["sync"])
     print(f"{name:46} {statistics.median(ratios):5.2f}  ({min(ratios):.2f} to {max(ratios):.2f})", flush=True)
 
 

@@ -42,7 +42,7 @@ enum { N_POLICIES = sizeof POLICIES / sizeof *POLICIES };
 
 /* Who has one seat keeps one copy of the parameters, and waits for nobody. */
 static bool bears(const struct shmt_backend *backend, const struct shmt_policy *policy) {
-    return backend->caps & SHMT_CAP_MANY || (!shmt_policy_has_replicas(policy) && !shmt_policy_has_rounds(policy));
+    return backend->caps & SHMT_CAP_MANY || (!shmt_policy_merges_replicas(policy) && !shmt_policy_has_rounds(policy));
 }
 
 /* A quorum of all is another policy. */

@@ -53,7 +53,7 @@ void seeds_watch_begin(struct run *run) {
 }
 
 /* Each update adds 1, whoever's gradients it consists of; not so where replicas that all have changed are averaged. */
-static bool adds_up(void) { return !shmt_policy_has_replicas(g.policy) || g.policy->merge != SHMT_MERGE_MEAN; }
+static bool adds_up(void) { return !shmt_policy_merges_replicas(g.policy) || g.policy->merge != SHMT_MERGE_MEAN; }
 
 /* ---- what a worker pulls ---- */
 
@@ -80,7 +80,7 @@ static double least_seen(uint32_t me, const struct shmtrain_work *work) {
     const double before = before_epoch(work->epoch);
     if (shmt_policy_is_batched(g.policy)) return (double)work->step;
     if (shmt_policy_has_rounds(g.policy)) return fmax(before, (double)seen->clock - (double)g.policy->staleness);
-    if (!shmt_policy_has_replicas(g.policy)) return (double)g.pushes;
+    if (!shmt_policy_merges_replicas(g.policy)) return (double)g.pushes;
     if (g.policy->merge == SHMT_MERGE_MEAN) return before;
     return before + (double)seen->pushed + merged_of_others(me);
 }
@@ -107,7 +107,7 @@ static int check_own(shmtrain_session *s, const struct shmtrain_work *work) {
 
 /* Nobody is further ahead of the slowest than the bound allows; of replicas that merge it is on stretches. */
 static void check_bound(uint32_t me, uint32_t epoch) {
-    const uint64_t each = shmt_policy_has_replicas(g.policy) ? g.policy->merge_every : 1;
+    const uint64_t each = shmt_policy_merges_replicas(g.policy) ? g.policy->merge_every : 1;
     if (!shmt_policy_is_live(g.policy) || g.policy->staleness == SHMT_STALENESS_INF) return;
     for (uint32_t other = 0; other < g.run->spec.n_seats; other++) {
         const struct seen *seen = &g.seat[other];

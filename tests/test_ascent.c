@@ -113,7 +113,7 @@ static const struct wish LIVE = {
 static void of_four_that_are_halved_twice_one_ascends(void **state) {
     struct lab *one = make_lab(&LIVE), *four = make_lab(&LIVE);
     (void)state;
-    four->state.halves = 2;
+    four->state.halvings = 2;
     assert_int_equal(fit(four, 4, false), fit(one, 1, false));
     assert_memory_equal(four->parameter, one->parameter, sizeof one->parameter);
     free_lab(one);
@@ -128,7 +128,7 @@ static void fewer_ascend_where_the_gap_does_not_fall(void **state) {
     for (unsigned epoch = 1; epoch <= 10; epoch++) {
         do_epoch(lab, 4, false);
         assert_int_equal(lab->state.end, SHMT_SOLVE_GOES_ON);
-        assert_int_equal(lab->state.halves, epoch / 5);
+        assert_int_equal(lab->state.halvings, epoch / 5);
         struct shmt_solve_state next;
         shmt_newton_next_epoch(&lab->state, &next);
         lab->state = next;

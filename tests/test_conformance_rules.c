@@ -335,7 +335,7 @@ static void counts_what_it_loses(const struct kase *k) {
     struct run run;
     uint64_t counted = 1, touched = 0;
     spec.count_lost = true;
-    if (k->policy.write != SHMT_WRITE_RACY || shmt_policy_has_replicas(&k->policy)) {
+    if (k->policy.write != SHMT_WRITE_RACY || shmt_policy_merges_replicas(&k->policy)) {
         const char *why = k->policy.write != SHMT_WRITE_RACY ? "count-lost is for racy" : "use --replicas one";
         assert_int_equal(k->backend->plan(&spec, &need, &e), SHMTRAIN_E_USAGE);
         assert_non_null(strstr(e.text, why));

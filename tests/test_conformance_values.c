@@ -186,7 +186,7 @@ static void pushes_rows(const struct kase *k) {
     if (shmt_policy_has_rounds(&k->policy))
         assert_true(is_about((double)value[8], 2 * (double)value[2]) && value[9] == value[8]);
     /* Live modes: whatever an item's size, each row of each push is an update of its own, divided by nothing. */
-    if (shmt_policy_is_live(&k->policy) && !shmt_policy_has_replicas(&k->policy) &&
+    if (shmt_policy_is_live(&k->policy) && !shmt_policy_merges_replicas(&k->policy) &&
         (k->n_seats == 1 || k->policy.write != SHMT_WRITE_RACY))
         assert_true(value[2] == 2 * 3 * 256 && value[8] == 4 * 3 * 256);
     if (k->policy.write != SHMT_WRITE_RACY && !shmt_policy_has_rounds(&k->policy))

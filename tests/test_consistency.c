@@ -72,7 +72,7 @@ static void the_number_behind_a_name_is_the_one_that_the_mode_is_about(void **st
 static void a_mode_that_is_none_is_refused_with_the_ones_there_are(void **state) {
     static const struct {
         const char *mode, *says;
-    } CASES[] = {{"fast", "mode \"fast\" is not one of async, hogwild, sync, ssp, backup, local and node"},
+    } CASES[] = {{"fast", "mode \"fast\" is not one of async, hogwild, sync, allreduce, ssp, backup, local and node"},
                  {"", "is not one of async"},
                  {"asyn", "is not one of async"},
                  {"async:1", "mode async takes no number"},

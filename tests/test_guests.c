@@ -440,7 +440,7 @@ static void kill_and_reclaim(const struct party *p, uint32_t rank) {
 
 /* Whether nothing but its item is missing when a guest dies: no gradient of an update, no slice of a merge. */
 static bool does_without(const struct kase *k) {
-    return shmt_policy_is_live(&k->policy) && !shmt_policy_has_replicas(&k->policy);
+    return shmt_policy_is_live(&k->policy) && !shmt_policy_merges_replicas(&k->policy);
 }
 
 static void dies_at_work(const struct kase *k) {

@@ -344,8 +344,8 @@ static void refusals_read_well(void **state) {
          "--steps 2000000000000000000: expected a whole number from 1 to 1000000000000000000, or all"},
         {"seed", "-1", "--seed -1: expected a whole number from 0 on"},
         {"seed", "99999999999999999999", "--seed 99999999999999999999: expected a whole number from 0 to 9200000000000000000"},
-        {"mode", "SYNC", "--mode \"SYNC\" is not one of async, hogwild, sync, ssp, backup, local and node"},
-        {"mode", "", "--mode \"\" is not one of async, hogwild, sync, ssp, backup, local and node"},
+        {"mode", "SYNC", "--mode \"SYNC\" is not one of async, hogwild, sync, allreduce, ssp, backup, local and node"},
+        {"mode", "", "--mode \"\" is not one of async, hogwild, sync, allreduce, ssp, backup, local and node"},
         {"mode", "async:2", "--mode async takes no number: \"2\""},
         {"mode", "ssp:", "--mode ssp:: the number is a staleness bound, in clocks, as in ssp:4"},
         {"mode", "backup:0", "--mode backup:0: the number of gradients an update waits for must be at least 1, as in backup:6"},
@@ -420,7 +420,7 @@ static void words_of_an_option_are_told(void **state) {
     (void)state;
     assert_string_equal(words_of("write", out, sizeof out), "racy|atomic|locked|aggregate");
     assert_string_equal(words_of("model", out, sizeof out), "logistic|svm|linear|softmax|mlp|cnn|net");
-    assert_string_equal(words_of("mode", out, sizeof out), "auto|async|hogwild|sync|ssp:S|backup:K|local:H|node:H");
+    assert_string_equal(words_of("mode", out, sizeof out), "auto|async|hogwild|sync|allreduce|ssp:S|backup:K|local:H|node:H");
     assert_string_equal(words_of("cpu", out, sizeof out), "auto|portable|avx2|avx512|neon");
     assert_string_equal(words_of("workers", out, sizeof out), "cores");
     assert_string_equal(words_of("bias", out, sizeof out), "0|1");
@@ -438,7 +438,7 @@ static void every_word_of_spawn_is_a_kind_of_worker(void **state) {
 }
 
 static void words_that_do_not_fit_are_cut_off(void **state) {
-    static const char WHOLE[] = "auto|async|hogwild|sync|ssp:S|backup:K|local:H|node:H";
+    static const char WHOLE[] = "auto|async|hogwild|sync|allreduce|ssp:S|backup:K|local:H|node:H";
     char out[256];
     (void)state;
     for (size_t bytes = 1; bytes < sizeof WHOLE + 4; bytes++) {

@@ -277,7 +277,7 @@ static void continues_without_who_leaves(const struct kase *k, bool at_ends) {
     struct shmt_snapshot last;
     struct shmt_spec spec = spec_that_pauses(k, 500, 2);
     if (at_ends) spec.pauses = (struct shmt_pauses){.epochs = 1, .allowed = 1};
-    const bool can = shmt_policy_is_live(&k->policy) && !shmt_policy_has_replicas(&k->policy);
+    const bool can = shmt_policy_is_live(&k->policy) && !shmt_policy_merges_replicas(&k->policy);
     if (!(k->backend->caps & SHMT_CAP_PAUSE) || k->kind != &SHMT_TEAM_PROCESSES || k->n_seats < 2 || !can) return;
     spec.may_die = spec.may_lack = true;
     begin_game(&game, k, spec);
@@ -324,7 +324,7 @@ static void does_the_rest(const struct kase *k, const struct shmt_spec *spec, co
         handed_out += seen_of(&game.run)->times[at];
         assert_int_equal(k->backend->store->read(game.run.store, 0, at, 1, &row), 0);
         assert_true(row > 0 || drops);
-        if (shmt_policy_is_live(&spec->policy) && !shmt_policy_has_replicas(&spec->policy)) assert_true(row == 1);
+        if (shmt_policy_is_live(&spec->policy) && !shmt_policy_merges_replicas(&spec->policy)) assert_true(row == 1);
     }
     assert_int_equal(handed_out + before, EPOCHS * spec->n_examples);
     end(&game.run);

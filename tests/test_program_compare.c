@@ -247,7 +247,7 @@ static void bad_lists_and_targets_are_answered_in_one_line(void **state) {
     (void)state;
     const struct refusal list[] = {
         {2,
-         "--modes async,fast: mode \"fast\" is not one of async, hogwild, sync, ssp, ",
+         "--modes async,fast: mode \"fast\" is not one of async, hogwild, sync, allreduce, ",
          {"compare", "--modes", "async,fast"}},
         {2, "mode \"\" is not one of ", {"compare", "--modes", "async,"}},
         {2, "--modes ssp:x: mode ssp:x: the number is a staleness bound", {"compare", "--modes", "ssp:x"}},

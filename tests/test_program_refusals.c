@@ -89,9 +89,9 @@ static void values_out_of_range_are_refused_with_the_range(void **state) {
 static void unknown_choices_are_refused_with_the_choices(void **state) {
     (void)state;
     const struct refusal list[] = {
-        {2, "shmtrain: --mode \"bsp\" is not one of async, hogwild, sync, ssp", {"--mode", "bsp"}},
-        {2, "shmtrain: --mode \"asy\" is not one of async, hogwild, sync, ssp", {"--mode", "asy"}},
-        {2, "shmtrain: --mode \"\" is not one of async, hogwild, sync, ssp", {"--mode", ""}},
+        {2, "shmtrain: --mode \"bsp\" is not one of async, hogwild, sync, allreduce, ssp", {"--mode", "bsp"}},
+        {2, "shmtrain: --mode \"asy\" is not one of async, hogwild, sync, allreduce, ssp", {"--mode", "asy"}},
+        {2, "shmtrain: --mode \"\" is not one of async, hogwild, sync, allreduce, ssp", {"--mode", ""}},
         {2, "--write x: expected one of racy|", {"--write", "x"}},
         {2, "--staleness x: expected a whole number of clocks, or inf", {"--staleness", "x"}},
         {2, "--backend mpi: expected one of shm|plain", {"--backend", "mpi"}},

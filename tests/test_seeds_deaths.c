@@ -14,6 +14,7 @@
 #include "conformance.h"
 #include "hostile.h"
 #include "sanitized.h"
+#include "seeds_layers.h"
 
 #include <math.h>
 #include <signal.h>
@@ -23,6 +24,7 @@
 #include <unistd.h>
 
 #include "backends/shm/rounds/rounds_priv.h"
+#include "base/checked.h"
 #include "base/cpu.h"
 #include "base/point.h"
 #include "base/random.h"
@@ -38,9 +40,6 @@
 
 #define DEATHS 6 /* of a run, at points */
 
-/* Of a network's tables, in the mode that sums their gradients one by one. */
-enum { LAYERS = 3, ROWS = 64, WIDTH = 2 };
-
 /* What is done to a run besides. */
 enum fate { UNDISTURBED, RESPAWNS, CONTINUES, ENDED_EARLY };
 
@@ -52,6 +51,8 @@ static struct {
     uint32_t deaths, deaths_left; /* at most so many so far; at points */
     uint64_t rarity;              /* of deaths */
     bool told;                    /* to end early */
+    uint64_t blocks;              /* directed: that the chief has come to; */
+    bool chief_rests;             /* ... before the last one of an epoch */
     char what[128], hangs[224];
     uint32_t seen[EPOCHS][EXAMPLES];
     bool clocked[EPOCHS][EXAMPLES]; /* the item that begins there was, or nearly */
@@ -59,7 +60,8 @@ static struct {
     uint32_t epoch[SEATS];
 } g;
 
-static bool g_calm; /* nothing happens to this run: what others are compared with comes of it */
+static bool g_calm;     /* nothing happens to this run: what others are compared with comes of it */
+static bool g_directed; /* what happens to it is directed() */
 
 static uint64_t g_runs, g_deaths, g_snapshots; /* in all */
 
@@ -88,9 +90,26 @@ static void tell_to_end(void) {
     ops->wake(g.run->store);
 }
 
+/* Worker 1 dies behind its update of an epoch's last batch, at the end of the epoch, while the chief is still in its own. */
+static void directed(const char *name, uint32_t who) {
+    const uint64_t blocks = shmt_ceil_div(g.run->store->layout.flat.n, SHMT_SHM_BLOCK) * (EXAMPLES / BATCH);
+    if (who == 0 && strcmp(name, "block:before") == 0 && ++g.blocks == blocks) {
+        g.chief_rests = true;
+        shmt_sleep_ns(1000000);
+        g.chief_rests = false;
+    }
+    if (who != 1 || !g.chief_rests || g.deaths > 0 || strcmp(name, "reach:before") != 0) return;
+    g.deaths++;
+    shmt_fiber_die();
+}
+
 void shmt_point(const char *name) {
     uint32_t who;
     if (!shmt_fiber_asks(&who) || g_calm) return;
+    if (g_directed) {
+        directed(name, who);
+        return;
+    }
     uint64_t passed;
     const uint64_t ns = hostile_delay(name, who, &passed), now_ns = shmt_now_ns();
     if (now_ns - g.began_ns > MOST_NS) give_up("somebody was not woken, or it does not end");
@@ -108,13 +127,11 @@ void shmt_point_grows(const char *what, uint64_t before, uint64_t after) {
 
 /* ---- a worker ---- */
 
-static bool has_layers(const struct shmt_policy *policy) { return shmt_policy_has_equal_copies(policy); }
-
 /* Of fresh items alone: what the dead had in hand is done when nobody waits for it any more. */
 static void check_bound(const struct run *run, const shmtrain_session *s, const struct shmtrain_work *w) {
     const struct shmt_policy *policy = &run->spec.policy;
     const uint32_t me = s->seat->rank;
-    if (!shmt_policy_is_live(policy) || shmt_policy_has_replicas(policy) || policy->staleness == SHMT_STALENESS_INF) return;
+    if (!shmt_policy_is_live(policy) || shmt_policy_merges_replicas(policy) || policy->staleness == SHMT_STALENESS_INF) return;
     if (run->spec.pauses.allowed) return; /* behind a pause all clocks are the largest */
     for (uint32_t other = 0; other < run->spec.n_seats && s->seat->life == 0; other++) {
         const uint64_t clock =
@@ -149,7 +166,7 @@ static float noise_of(const struct shmtrain_work *w) {
 
 static bool adds_up(const struct shmt_policy *policy) {
     return !shmt_policy_is_damped(policy) && policy->late != SHMT_LATE_FOLD &&
-           (!shmt_policy_has_replicas(policy) || policy->merge == SHMT_MERGE_SUM);
+           (!shmt_policy_merges_replicas(policy) || policy->merge == SHMT_MERGE_SUM);
 }
 
 /* By the chief, in the place of the application: a snapshot has what its ledger calls done, and nothing else. */
@@ -177,18 +194,10 @@ static void check_read(const shmtrain_session *s, const struct shmtrain_work *w,
         give_up("a worker reads parameters that are not those of its batch");
 }
 
-/* As a network does it: table by table, the last one first, in buffers that are lent. */
-static int push_layers(shmtrain_session *s, const struct shmtrain_work *w) {
-    float weights[ROWS * WIDTH], *grad[LAYERS];
-    int rc = 0;
-    for (int t = LAYERS; t-- > 0 && rc == 0;) rc = shmtrain_pull(s, t, 0, ROWS, weights);
-    if (rc == 0) check_read(s, w, weights[0]);
-    for (int t = 0; t < LAYERS && rc == 0; t++) rc = shmtrain_lend(s, t, &grad[t]);
-    for (int t = LAYERS; t-- > 0 && rc == 0;) {
-        for (uint32_t i = 0; i < ROWS * WIDTH; i++) grad[t][i] = noise_of(w) + (float)i;
-        if (t == 0) grad[t][0] = -(float)w->n;
-        rc = shmtrain_push(s, t, 0, ROWS, grad[t]);
-    }
+static int push_to_layers(shmtrain_session *s, const struct shmtrain_work *w) {
+    float first = 0;
+    const int rc = push_layers(s, w, &first);
+    if (rc == 0) check_read(s, w, first);
     return rc;
 }
 
@@ -206,7 +215,7 @@ static int work(struct run *run, shmtrain_session *s) {
     while ((rc = shmtrain_next(s, &w)) == 1) {
         if (s->seat->rank == 0) look_at_snapshot(run);
         note_item(run, s, &w);
-        if ((rc = has_layers(&run->spec.policy) ? push_layers(s, &w) : push_rows(s, &w)) < 0) return rc;
+        if ((rc = has_layers(&run->spec.policy) ? push_to_layers(s, &w) : push_rows(s, &w)) < 0) return rc;
         note_clock(s->seat->rank, &w);
         if ((rc = shmtrain_clock(s, NULL)) < 0) return rc;
     }
@@ -259,13 +268,13 @@ static void check_updates(struct run *run) {
 }
 
 static void check_bits(struct run *run) {
-    static float calm[2][LAYERS * ROWS * WIDTH];
-    float now[LAYERS * ROWS * WIDTH] = {0};
+    static float calm[2][LAYERS * LAYER_FLOATS];
+    float now[LAYERS * LAYER_FLOATS] = {0};
     const struct shmt_store_ops *ops = run->k->backend->store;
     const bool layers = has_layers(&run->spec.policy);
     if (!shmt_policy_is_batched(&run->spec.policy)) return;
     for (uint32_t t = 0; t < run->spec.n_tables; t++)
-        assert_int_equal(ops->read(run->store, (int)t, 0, run->spec.table[t].rows, now + t * ROWS * WIDTH), 0);
+        assert_int_equal(ops->read(run->store, (int)t, 0, run->spec.table[t].rows, now + t * LAYER_FLOATS), 0);
     if (g_calm) memcpy(calm[layers], now, sizeof now);
     if (memcmp(calm[layers], now, sizeof now) != 0) give_up("parameters differ from those of a calm run");
 }
@@ -273,13 +282,13 @@ static void check_bits(struct run *run) {
 /* ---- a run ---- */
 
 static bool can_do_without(const struct shmt_policy *policy) {
-    if (shmt_policy_is_live(policy)) return !shmt_policy_has_replicas(policy);
+    if (shmt_policy_is_live(policy)) return !shmt_policy_merges_replicas(policy);
     return policy->quorum != SHMT_QUORUM_ALL;
 }
 
 static struct shmt_mishap some_mishap(const struct kase *k, uint64_t most_pause_ns) {
     return (struct shmt_mishap){.worker = (uint32_t)hostile_draw(k->n_seats),
-                                .at_ns = hostile_draw(100000),
+                                .at_ns = hostile_draw(100000) << hostile_draw(9),
                                 .pause_ns = most_pause_ns > 0 ? 1 + hostile_draw(most_pause_ns) : 0};
 }
 
@@ -313,15 +322,8 @@ static void go_as_told(struct run *run) {
     check_examples(run);
     check_updates(run);
     check_bits(run);
-}
-
-static void add_layers(struct shmt_spec *spec) {
-    spec->n_tables = LAYERS;
-    for (uint32_t t = 0; t < LAYERS; t++) {
-        snprintf(spec->table[t].name, sizeof spec->table[t].name, "layer%u", t);
-        spec->table[t].rows = spec->l2_rows[t] = ROWS;
-        spec->table[t].width = WIDTH;
-    }
+    const char *differ = compare_copies(run);
+    if (differ) give_up(differ);
 }
 
 static void run_seed(const struct kase *k, uint64_t seed) {
@@ -339,9 +341,11 @@ static void run_seed(const struct kase *k, uint64_t seed) {
     spec.cpu = SHMT_CPU_PORTABLE; /* whose kernels have the points */
     spec.item = 1 + (uint32_t)(seed / 7 % 16);
     if (shmt_policy_has_rounds(&k->policy)) spec.batch = spec.item * k->n_seats;
-    if (has_layers(&k->policy)) add_layers(&spec);
+    if (has_layers(&k->policy)) add_layers(&spec, k->n_seats == 3 ? 8 : 2);
     struct shmt_virtual virtual = {.seed = seed, .stack_bytes = SHMT_FIBER_STACK, .sim = {.look_ns = 10}};
-    if (!g_calm) choose_fate(k, &spec, &virtual.sim);
+    if (g_directed) g.fate = RESPAWNS;
+    spec.may_die = g_directed;
+    if (!g_calm && !g_directed) choose_fate(k, &spec, &virtual.sim);
     begin(&run, k, spec);
     run.virtual = &virtual;
     go_as_told(&run);
@@ -366,8 +370,27 @@ static void whatever_the_schedule_the_protocols_keep_their_promises(void **state
     assert_true(g_runs > 0);
 }
 
+static void try_directed(const struct kase *k) {
+    if (k->kind != &SHMT_TEAM_FIBERS || k->n_seats != 2 || !has_layers(&k->policy)) return;
+    for (uint32_t i = 0; i < 2; i++) {
+        g_calm = i == 0;
+        g_directed = i == 1;
+        run_seed(k, 1);
+    }
+    g_directed = false;
+    assert_int_equal(g.deaths, 1);
+}
+
+static void who_dies_behind_a_batch_keeps_the_copy_that_it_had(void **state) {
+    (void)state;
+    each_case(try_directed);
+}
+
 int main(void) {
     (void)signal(SIGALRM, hangs); /* after two minutes: see go() */
-    const struct CMUnitTest tests[] = {cmocka_unit_test(whatever_the_schedule_the_protocols_keep_their_promises)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_dies_behind_a_batch_keeps_the_copy_that_it_had),
+        cmocka_unit_test(whatever_the_schedule_the_protocols_keep_their_promises),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

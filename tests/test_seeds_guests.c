@@ -13,6 +13,7 @@
 #include "conformance.h"
 #include "hostile.h"
 #include "sanitized.h"
+#include "seeds_layers.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -90,7 +91,7 @@ void shmt_point_grows(const char *what, uint64_t before, uint64_t after) {
 static void check_bound(const struct run *run, const shmtrain_session *s, const struct shmtrain_work *w) {
     const struct shmt_policy *policy = &run->spec.policy;
     const uint32_t me = s->seat->rank;
-    if (!shmt_policy_is_live(policy) || shmt_policy_has_replicas(policy) || policy->staleness == SHMT_STALENESS_INF) return;
+    if (!shmt_policy_is_live(policy) || shmt_policy_merges_replicas(policy) || policy->staleness == SHMT_STALENESS_INF) return;
     if (run->spec.pauses.allowed) return; /* behind a pause all clocks are the largest */
     for (uint32_t other = 0; other < run->spec.n_seats && s->seat->life == 0 && g.deaths == 0; other++) {
         const uint64_t clock = g.epoch[other] == w->epoch ? g.clock[other] : 0;
@@ -128,16 +129,23 @@ static void check_read(const struct run *run, const struct shmtrain_work *w, flo
         give_up("a worker reads parameters that are not those of its batch");
 }
 
+static int push_rows(shmtrain_session *s, const struct shmtrain_work *w, float *first_out) {
+    float weights[2], grad[2] = {-(float)w->n, noise_of(w)};
+    const int rc = shmtrain_pull(s, 0, 0, 2, weights);
+    *first_out = weights[0];
+    return rc < 0 ? rc : shmtrain_push(s, 0, 0, 2, grad);
+}
+
 static int work(struct run *run, shmtrain_session *s) {
     const uint32_t me = s->seat->rank;
     struct shmtrain_work w;
     int rc;
     while ((rc = shmtrain_next(s, &w)) == 1) {
-        float weights[2], grad[2] = {-(float)w.n, noise_of(&w)};
+        float first = 0;
         note_item(run, s, &w);
-        if ((rc = shmtrain_pull(s, 0, 0, 2, weights)) < 0) return rc;
-        check_read(run, &w, weights[0]);
-        if ((rc = shmtrain_push(s, 0, 0, 2, grad)) < 0) return rc;
+        rc = has_layers(&run->spec.policy) ? push_layers(s, &w, &first) : push_rows(s, &w, &first);
+        if (rc < 0) return rc;
+        check_read(run, &w, first);
         note_clock(me, &w);
         if (me >= g.first_guest && !g_calm && hostile_draw(8) == 0) run->k->backend->guests->request_leave(run->store, me);
         if ((rc = shmtrain_clock(s, NULL)) < 0) return rc;
@@ -177,7 +185,7 @@ static int visit(struct run *run, uint32_t rank, struct shmt_error *e) {
 
 static bool adds_up(const struct shmt_policy *policy) {
     return !shmt_policy_is_damped(policy) && policy->late != SHMT_LATE_FOLD &&
-           (!shmt_policy_has_replicas(policy) || policy->merge == SHMT_MERGE_SUM);
+           (!shmt_policy_merges_replicas(policy) || policy->merge == SHMT_MERGE_SUM);
 }
 
 static void check_examples(const struct run *run) {
@@ -212,12 +220,15 @@ static void check_updates(struct run *run) {
 }
 
 static void check_bits(struct run *run) {
-    static float calm[2];
-    float now[2];
+    static float calm[2][LAYERS * LAYER_FLOATS];
+    float now[LAYERS * LAYER_FLOATS] = {0};
+    const bool layers = has_layers(&run->spec.policy);
     if (!shmt_policy_is_batched(&run->spec.policy)) return;
-    assert_int_equal(run->k->backend->store->read(run->store, 0, 0, 2, now), 0);
-    if (g_calm) memcpy(calm, now, sizeof now);
-    if (memcmp(calm, now, sizeof now) != 0) give_up("parameters differ from those of a calm run");
+    for (uint32_t t = 0; t < run->spec.n_tables; t++)
+        assert_int_equal(run->k->backend->store->read(run->store, (int)t, 0, run->spec.table[t].rows, now + t * LAYER_FLOATS),
+                         0);
+    if (g_calm) memcpy(calm[layers], now, sizeof now);
+    if (memcmp(calm[layers], now, sizeof now) != 0) give_up("parameters differ from those of a calm run");
 }
 
 /* ---- a run ---- */
@@ -227,7 +238,7 @@ static void choose_fate(const struct kase *k, struct shmt_spec *spec) {
     g.rarity = RARITIES[hostile_draw(3)];
     spec->may_die = hostile_draw(2) == 0;
     if (spec->may_die) g.deaths_left = 1 + (uint32_t)hostile_draw(DEATHS);
-    g.guests_die = spec->may_die && shmt_policy_is_live(&k->policy) && !shmt_policy_has_replicas(&k->policy);
+    g.guests_die = spec->may_die && shmt_policy_is_live(&k->policy) && !shmt_policy_merges_replicas(&k->policy);
     if (hostile_draw(3) == 0) spec->pauses = (struct shmt_pauses){.steps = 1 + hostile_draw(8), .allowed = 1};
 }
 
@@ -252,6 +263,7 @@ static void run_seed(const struct kase *k, uint32_t n_guests, uint64_t seed) {
     spec.cpu = SHMT_CPU_PORTABLE; /* whose kernels have the points */
     spec.item = 1 + (uint32_t)(seed / 7 % 16);
     if (shmt_policy_has_rounds(&k->policy)) spec.batch = spec.item * g.first_guest;
+    if (has_layers(&k->policy)) add_layers(&spec, 2);
     const struct shmt_virtual virtual = {.seed = seed, .stack_bytes = SHMT_FIBER_STACK, .sim = {.look_ns = 10}};
     if (!g_calm) choose_fate(k, &spec);
     begin(&run, k, spec);
@@ -261,6 +273,8 @@ static void run_seed(const struct kase *k, uint32_t n_guests, uint64_t seed) {
     check_examples(&run);
     check_updates(&run);
     check_bits(&run);
+    const char *differ = compare_copies(&run);
+    if (differ) give_up(differ);
     g_deaths += g.deaths;
     end(&run);
 }

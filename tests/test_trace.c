@@ -385,7 +385,7 @@ static void events_add_up_to_the_counters(const struct kase *k) {
     const bool live = shmt_policy_is_live(&k->policy);
     assert_int_equal(all.n[SHMT_EVENT_AGGREGATE] > 0, !live);
     assert_int_equal(all.n[SHMT_EVENT_UPDATE] > 0, !live);
-    assert_int_equal(all.n[SHMT_EVENT_MERGE] > 0, shmt_policy_has_replicas(&k->policy));
+    assert_int_equal(all.n[SHMT_EVENT_MERGE] > 0, shmt_policy_merges_replicas(&k->policy));
     end(&run);
 }
 

@@ -57,7 +57,7 @@ struct shmtrain_plan {
     const char *bind;          /* "core", "node", "none" */
     const char *hugepages;     /* "off", "2M", "transparent" */
     const char *data;          /* "" without data: then there are no shards and parts, and memory is not counted */
-    const char *replicas;      /* copies of the parameters: "one", "node", "worker"; "" without data */
+    const char *replicas;      /* copies of the parameters: "one", "node", "worker", "equal"; "" without data */
     const char *copies_reason; /* as in the report: why async would take so many; "": there is no choice */
     uint32_t n_workers, n_threads;
     uint64_t page_bytes;

@@ -76,7 +76,7 @@ struct shmtrain_report {
     uint64_t staleness;                  /* UINT64_MAX: no bound */
     uint32_t quorum;                     /* gradients that an update waits for, in workers */
     uint32_t merge_every;                /* clocks between two merges of replicas; 0: one copy */
-    const char *replicas, *merge, *late; /* "one", "node", "worker"; "mean", "sum", "elastic", "damped", or "" with one
+    const char *replicas, *merge, *late; /* "one", "node", "worker", "equal"; "mean", "sum", "elastic", "damped", or "" with one
                                             copy; "drop",
                                             "fold", or "" without a quorum */
     uint32_t n_replicas;                 /* copies that are trained on */

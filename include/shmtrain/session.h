@@ -127,7 +127,7 @@ SHMTRAIN_API int shmtrain_pull(shmtrain_session *s, int t, uint64_t row, uint64_
 
 /* Lends the buffer in which the whole table's gradient (rows, width) is to be written, to be given to shmtrain_push. Its
  * contents are undefined; every element must be written. Once per item and table, before any other push of the item to it; and none
- * may follow that of the buffer, which others may read from then on (allreduce). */
+ * may follow that of the buffer, in no mode: in allreduce others read it from then on. */
 SHMTRAIN_API int shmtrain_lend(shmtrain_session *s, int t, float **grad_out);
 
 /* Pushes a gradient (n, width) for these rows, the sum over the item's examples. grad == the lent buffer (then row 0, n =

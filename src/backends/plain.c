@@ -83,7 +83,7 @@ static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt
         return shmt_refuse(e, "the plain backend has one worker with one thread: use -w 1 -t 1, or --backend shm");
     if (spec->pauses.allowed || spec->first_epoch > 0 || spec->first_step > 0)
         return shmt_refuse(e, "the plain backend cannot pause or resume: use --backend shm");
-    if (shmt_policy_has_rounds(&spec->policy) || shmt_policy_has_replicas(&spec->policy))
+    if (shmt_policy_has_rounds(&spec->policy) || shmt_policy_merges_replicas(&spec->policy))
         return shmt_refuse(e, "the plain backend keeps one copy of the parameters and never waits: use --backend shm");
     struct shmt_flat flat;
     struct sizes sizes;

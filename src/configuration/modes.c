@@ -45,7 +45,7 @@ static void write_axes(const struct shmt_mode *mode, char *out, size_t bytes) {
         snprintf(out + strlen(out), bytes - strlen(out), " --quorum %s --late %s", quorum, shmt_late_name(p->late));
     if (shmt_policy_has_equal_copies(p))
         snprintf(out + strlen(out), bytes - strlen(out), " --replicas %s", shmt_replicas_name(p->replicas));
-    if (shmt_policy_has_replicas(p))
+    if (shmt_policy_merges_replicas(p))
         snprintf(out + strlen(out), bytes - strlen(out), " --replicas %s --merge-every %s --merge %s",
                  shmt_replicas_name(p->replicas), every, shmt_merge_name(p->merge));
 }

@@ -149,9 +149,9 @@ int shmt_mode_parse(const char *given_as, const char *text, struct shmt_policy *
 /* Replicas that no mode has brought are merged as in the mode that has such ones. */
 static void take_replicas(enum shmt_replicas replicas, struct shmt_policy *p) {
     const struct shmt_policy *usual = &shmt_mode_find(replicas == SHMT_REPLICAS_NODE ? "node" : "local")->policy;
-    const bool had = shmt_policy_has_replicas(p);
+    const bool had = shmt_policy_merges_replicas(p);
     p->replicas = replicas;
-    if (had || !shmt_policy_has_replicas(p)) return;
+    if (had || !shmt_policy_merges_replicas(p)) return;
     p->merge = usual->merge;
     p->merge_every = usual->merge_every;
 }
@@ -159,7 +159,7 @@ static void take_replicas(enum shmt_replicas replicas, struct shmt_policy *p) {
 /* Damped merges are small and often; whoever names them means copies. */
 static void settle_damped(const struct shmt_axes *axes, struct shmt_policy *p) {
     if (p->merge != SHMT_MERGE_DAMPED) return;
-    if (axes->replicas == SHMT_UNSAID && !shmt_policy_has_replicas(p)) p->replicas = SHMT_REPLICAS_WORKER;
+    if (axes->replicas == SHMT_UNSAID && p->replicas == SHMT_REPLICAS_ONE) p->replicas = SHMT_REPLICAS_WORKER;
     p->merge_every = 1;
 }
 
@@ -211,7 +211,7 @@ static void name_axes(const struct shmt_policy *policy, char *out, size_t bytes)
 void shmt_mode_name(const struct shmt_policy *policy, const char *asked_for, char *out, size_t bytes) {
     const struct shmt_mode *mode = asked_for ? shmt_mode_find(asked_for) : NULL;
     /* With one copy in the end, a mode of which copies are no choice (`node` on one node) has not become the one that chooses. */
-    const bool chooses = !mode || mode->may_copy || shmt_policy_has_replicas(policy);
+    const bool chooses = !mode || mode->may_copy || shmt_policy_merges_replicas(policy);
     if (mode && !is_of(policy, mode)) mode = NULL;
     for (size_t i = 0; i < N_MODES && !mode; i++)
         if (is_of(policy, &MODES[i]) && (chooses || !MODES[i].may_copy)) mode = &MODES[i];

@@ -53,7 +53,7 @@ static int check_aggregate(const struct shmt_policy *p, struct shmt_error *e) {
                            "write aggregate with staleness %llu needs one gradient buffer more than that for each worker: the "
                            "most is staleness %d",
                            (unsigned long long)p->staleness, SHMT_MAX_AGGREGATE_STALENESS);
-    if (shmt_policy_has_replicas(p))
+    if (shmt_policy_merges_replicas(p))
         return shmt_refuse(e, "replicas %s need a write mode that updates at once: use --write racy, atomic or locked",
                            shmt_replicas_name(p->replicas));
     return 0;
@@ -80,7 +80,7 @@ static int check_replicas(const struct shmt_policy *p, struct shmt_error *e) {
             e,
             "replicas equal all make the same updates, of all workers' gradients: use --mode allreduce, or --write "
             "aggregate --staleness 0 without a quorum");
-    if (shmt_policy_has_replicas(p) && shmt_replicas_stretch(p) == 0)
+    if (shmt_policy_merges_replicas(p) && shmt_replicas_stretch(p) == 0)
         return shmt_refuse(e, "replicas %s must be merged regularly: use --merge-every 4, or another number of clocks",
                            shmt_replicas_name(p->replicas));
     if (shmt_policy_is_damped(p) && p->staleness == 0)
@@ -100,7 +100,7 @@ int shmt_policy_settle(struct shmt_policy *policy, uint32_t n_workers, struct sh
     if (policy->quorum == SHMT_QUORUM_MOST) policy->quorum = n_workers - (n_workers > 1 ? (n_workers + 7) / 8 : 0);
     if (shmt_policy_has_equal_copies(policy))
         policy->merge_every = 0;
-    else if (!shmt_policy_has_replicas(policy))
+    else if (!shmt_policy_merges_replicas(policy))
         shmt_policy_take_one_copy(policy);
     const int rc = shmt_policy_check(policy, n_workers, e);
     if (policy->quorum == n_workers) policy->quorum = SHMT_QUORUM_ALL;
@@ -110,7 +110,7 @@ int shmt_policy_settle(struct shmt_policy *policy, uint32_t n_workers, struct sh
 /* ---- points ---- */
 
 bool shmt_policy_equal(const struct shmt_policy *a, const struct shmt_policy *b) {
-    const bool copies = shmt_policy_has_replicas(a), late = a->quorum != SHMT_QUORUM_ALL;
+    const bool copies = shmt_policy_merges_replicas(a), late = a->quorum != SHMT_QUORUM_ALL;
     return a->write == b->write && a->staleness == b->staleness && a->quorum == b->quorum && a->replicas == b->replicas &&
            (!late || a->late == b->late) &&
            (!copies || (shmt_replicas_stretch(a) == shmt_replicas_stretch(b) && a->merge == b->merge));

@@ -92,8 +92,8 @@ static inline bool shmt_policy_has_rounds(const struct shmt_policy *policy) {
     return !shmt_policy_is_live(policy) && !shmt_policy_is_batched(policy);
 }
 
-/* Such as go ways of their own, and are merged; those that stay equal are none. */
-static inline bool shmt_policy_has_replicas(const struct shmt_policy *policy) {
+/* Whether there are replicas that differ, and so are merged. */
+static inline bool shmt_policy_merges_replicas(const struct shmt_policy *policy) {
     return policy->replicas == SHMT_REPLICAS_NODE || policy->replicas == SHMT_REPLICAS_WORKER;
 }
 static inline bool shmt_policy_has_equal_copies(const struct shmt_policy *policy) {
@@ -124,12 +124,12 @@ static inline void shmt_policy_take_one_copy(struct shmt_policy *policy) {
 
 /* Whether a merge follows when `mine` clocks are complete. */
 static inline bool shmt_policy_merge_due(const struct shmt_policy *policy, uint64_t mine) {
-    return shmt_policy_has_replicas(policy) && mine % policy->merge_every == 0;
+    return shmt_policy_merges_replicas(policy) && mine % policy->merge_every == 0;
 }
 
 /* Whether the master takes a share of each change that depends on the parameter. */
 static inline bool shmt_policy_is_damped(const struct shmt_policy *policy) {
-    return shmt_policy_has_replicas(policy) && policy->merge == SHMT_MERGE_DAMPED;
+    return shmt_policy_merges_replicas(policy) && policy->merge == SHMT_MERGE_DAMPED;
 }
 
 /* Whether all meet to merge (s = 0), or each merges with the master when it is due. */

@@ -46,7 +46,7 @@ static const struct shmt_bounded FIELDS[] = {
     OPEN("nearer_gap", kept.nearer, -FAR, INFINITY),
     FIELD("small_curve", kept.small, 0, 1),
     LATER("promise", kept.along, -FAR, FAR),
-    LATER("halves", kept.halves, 0, SHMT_NEWTON_MOST_HALVES),
+    LATER("halvings", kept.halvings, 0, SHMT_NEWTON_MOST_HALVINGS),
 };
 #define N_FIELDS (sizeof FIELDS / sizeof *FIELDS)
 
@@ -71,7 +71,7 @@ static const char *contradiction(const struct shmt_checkpoint_fit *fit) {
     const struct shmt_kept_fit *k = &fit->kept;
     if (k->leaves && (k->interior || !k->may_leave)) return "leaves";
     if (k->returns && !k->interior) return "returns";
-    if (k->halves && !fit->live) return "halves";
+    if (k->halvings && !fit->live) return "halvings";
     if (k->chosen != (k->fits > 0) || (k->chosen && (fit->live || fit->l1 > 0))) return "chosen";
     if (!k->chosen && (k->strength > 0 || !(fit->l1 > 0 || fit->l2 > 0))) return "l2";
     if (k->best > k->primal) return "best";

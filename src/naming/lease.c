@@ -245,7 +245,7 @@ static void lose(struct shmt_run *run, uint32_t rank, uint32_t pid) {
     if (pid != SHMT_OCCUPIED_BY_NOBODY) snprintf(whose, sizeof whose, "process %u, ", pid);
     shmt_fail(&run->lease->lost, SHMTRAIN_E_DIED, "worker %u (%sjoined by name) died or gave up while training: %s is missing",
               rank / shmt_seats_of_worker(&run->spec), whose,
-              shmt_policy_has_replicas(&run->spec.policy) ? "its part of a merge" : "its gradient");
+              shmt_policy_merges_replicas(&run->spec.policy) ? "its part of a merge" : "its gradient");
 }
 
 /* The process that was there, for sentences: the worker's, where it has said which that is, as in all other lines about it;

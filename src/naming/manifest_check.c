@@ -76,7 +76,7 @@ static bool has_work(const struct shmt_spec *s) {
 
 /* Where there are copies, H is a divisor, and else 0; damped merges, and no others, go by curvatures. */
 static bool has_merges(const struct shmt_spec *s) {
-    return shmt_policy_has_replicas(&s->policy) == (shmt_replicas_stretch(&s->policy) > 0) &&
+    return shmt_policy_merges_replicas(&s->policy) == (shmt_replicas_stretch(&s->policy) > 0) &&
            s->curvatures == shmt_policy_is_damped(&s->policy);
 }
 

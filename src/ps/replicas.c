@@ -35,14 +35,14 @@ static uint32_t count_own(const struct shmt_spec *spec) {
 }
 
 uint32_t shmt_replicas_averaged(const struct shmt_spec *spec) {
-    if (!shmt_policy_has_replicas(&spec->policy) || spec->policy.merge == SHMT_MERGE_SUM ||
+    if (!shmt_policy_merges_replicas(&spec->policy) || spec->policy.merge == SHMT_MERGE_SUM ||
         shmt_policy_is_damped(&spec->policy))
         return 1;
     return count_own(spec);
 }
 
 uint32_t shmt_replicas_summed(const struct shmt_spec *spec) {
-    if (!shmt_policy_has_replicas(&spec->policy) || spec->policy.merge != SHMT_MERGE_SUM) return 1;
+    if (!shmt_policy_merges_replicas(&spec->policy) || spec->policy.merge != SHMT_MERGE_SUM) return 1;
     return count_own(spec);
 }
 

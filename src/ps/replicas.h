@@ -29,7 +29,7 @@ uint32_t shmt_replicas_node(const struct shmt_spec *spec, uint32_t replica);
 
 /* Whether each replica needs a copy of what it was after its last merge: where replicas merge alone, and bring changes. */
 static inline bool shmt_replicas_keep_base(const struct shmt_policy *policy) {
-    return shmt_policy_has_replicas(policy) && !shmt_policy_merges_together(policy) && policy->merge != SHMT_MERGE_ELASTIC;
+    return shmt_policy_merges_replicas(policy) && !shmt_policy_merges_together(policy) && policy->merge != SHMT_MERGE_ELASTIC;
 }
 
 /* Clocks of a seat between two merges of all of its replica. A damped one is merged by lines, hot ones after each stretch; the

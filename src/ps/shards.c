@@ -9,8 +9,10 @@ static uint64_t page_floats(const struct shmt_spec *spec) {
     return (spec->placement.page_bytes ? spec->placement.page_bytes : 4096) / sizeof(float);
 }
 
-/* The node for the next shard of `floats`; load: what each has so far. */
-static uint32_t choose(const struct shmt_placement *p, uint64_t n_before, uint64_t floats, uint64_t *load) {
+/* The node for the next shard of `floats`; load: what each has so far. Where copies are equal, the parameters are seat 0's. */
+static uint32_t choose(const struct shmt_spec *spec, uint64_t n_before, uint64_t floats, uint64_t *load) {
+    const struct shmt_placement *p = &spec->placement;
+    if (shmt_policy_has_equal_copies(&spec->policy)) return p->seat_node[0];
     const uint32_t nodes = (uint32_t)shmt_max_u64(1, p->n_nodes);
     uint32_t node = (uint32_t)(n_before % nodes);
     if (p->strategy == SHMT_SHARDS_GREEDY) {
@@ -32,8 +34,7 @@ uint64_t shmt_shards_plan(const struct shmt_spec *spec, const struct shmt_flat *
             const uint64_t from = start + pages * part / parts * page, to = start + pages * (part + 1) / parts * page;
             if (from >= to || from >= end) continue;
             const uint64_t floats = shmt_min_u64(to, end) - from;
-            out[n] = (struct shmt_shard){
-                .table = t, .node = choose(&spec->placement, n, floats, load), .from = from, .to = from + floats};
+            out[n] = (struct shmt_shard){.table = t, .node = choose(spec, n, floats, load), .from = from, .to = from + floats};
             n++;
         }
     }

@@ -33,11 +33,11 @@ static int check_work(const struct shmt_spec *spec, struct shmt_error *e) {
         return shmt_refuse(e, "%u workers need a seat each, and there are %u", spec->n_workers, spec->n_seats - spec->n_guests);
     if (spec->placement.n_nodes > SHMT_MAX_NODES)
         return shmt_refuse(e, "memory can be spread over at most %d NUMA nodes", SHMT_MAX_NODES);
-    if (spec->race_ns > 0 && (spec->policy.write != SHMT_WRITE_RACY || shmt_policy_has_replicas(&spec->policy)))
+    if (spec->race_ns > 0 && (spec->policy.write != SHMT_WRITE_RACY || shmt_policy_merges_replicas(&spec->policy)))
         return shmt_refuse(e, "race-window widens the race of plain stores to one copy of the parameters: use --mode hogwild");
     if (spec->count_lost && spec->policy.write != SHMT_WRITE_RACY)
         return shmt_refuse(e, "write %s loses no updates: count-lost is for racy", shmt_write_name(spec->policy.write));
-    if (spec->count_lost && shmt_policy_has_replicas(&spec->policy))
+    if (spec->count_lost && shmt_policy_merges_replicas(&spec->policy))
         return shmt_refuse(e, "count-lost counts the updates of one copy of the parameters: use --replicas one");
     if (shmt_policy_is_damped(&spec->policy) && !spec->curvatures)
         return shmt_refuse(e,
@@ -60,7 +60,7 @@ static int check_delays(const struct shmt_spec *spec, struct shmt_error *e) {
             e,
             "staleness-aware divides gradients by their delay, and late ones are the only ones that have one here: "
             "use --late fold, or leave it out");
-    if (shmt_policy_has_replicas(p))
+    if (shmt_policy_merges_replicas(p))
         return shmt_refuse(e,
                            "staleness-aware divides the rate of a gradient by its delay, but with copies of the parameters it "
                            "changes the copy that it was computed on: use --replicas one, or leave it out");
@@ -79,7 +79,7 @@ static int check_cache(const struct shmt_spec *spec, struct shmt_error *e) {
         return shmt_refuse(e,
                            "cache-pulls is for workers that read while others update, which none does here: use --mode async, "
                            "hogwild or ssp, or leave it out");
-    if (shmt_policy_has_replicas(p))
+    if (shmt_policy_merges_replicas(p))
         return shmt_refuse(
             e, "cache-pulls gives each worker a copy to read from, and here it has one already: use --replicas one");
     if (spec->head_bytes > 0 || spec->n_guests > 0)

@@ -64,7 +64,7 @@ static bool is_in(const struct shmt_policy *policy, enum part part) {
         case WITH_QUORUM:
             return policy->quorum != SHMT_QUORUM_ALL;
         case WITH_REPLICAS:
-            return shmt_policy_has_replicas(policy);
+            return shmt_policy_merges_replicas(policy);
         default:
             return true;
     }

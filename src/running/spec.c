@@ -75,7 +75,7 @@ static bool names_copies(const struct shmt_config *c) {
 
 /* Unlike --count-lost and --race-window, costs are for every mode, and are no wish for one that loses updates. */
 static bool races_in_virtual_time(const struct shmt_crew *crew, const struct shmt_policy *policy) {
-    return shmt_crew_opens_race(crew) && policy->write == SHMT_WRITE_RACY && !shmt_policy_has_replicas(policy);
+    return shmt_crew_opens_race(crew) && policy->write == SHMT_WRITE_RACY && !shmt_policy_merges_replicas(policy);
 }
 
 /* Its one table has a float for each feature, and perhaps a bias. */
@@ -191,7 +191,7 @@ static uint64_t damped_item(const struct shmt_run *run, const struct shmt_policy
 
 static uint64_t usual_item(const struct shmt_run *run, const struct shmt_policy *policy, const struct shmtrain_model *model,
                            uint32_t hot, uint64_t n_examples, const struct shmt_crew *crew) {
-    const bool sums = shmt_policy_has_replicas(policy) && policy->merge == SHMT_MERGE_SUM;
+    const bool sums = shmt_policy_merges_replicas(policy) && policy->merge == SHMT_MERGE_SUM;
     if (shmt_policy_is_damped(policy)) return damped_item(run, policy, model, hot, n_examples, crew);
     if (model && model->traits.item > 0) return model->traits.item;
     return !model ? OWN : sums && !model->traits.pushes_tables ? SUMMED / shmt_replicas_stretch(policy) : ITEM;

@@ -167,7 +167,7 @@ static int settle_rate(struct shmt_training *s) {
                                         .live = shmt_policy_is_live(&spec->policy),
                                         .n_trained = spec->n_examples,
                                         .item = spec->item,
-                                        .sharers = shmt_policy_has_replicas(&spec->policy)
+                                        .sharers = shmt_policy_merges_replicas(&spec->policy)
                                                        ? spec->n_workers / (uint32_t)shmt_max_u64(1, shmt_replicas_count(spec))
                                                        : spec->n_workers};
     if (s->run->fits || s->run->from) return 0; /* Newton's steps have no rate, or it is that of the run before */

@@ -280,7 +280,7 @@ void shmt_ascent_share_image(const struct shmt_pass *pass) {
 /* Which coordinates are mine: alone, all or none. */
 static void my_coordinates(const struct shmt_pass *pass, uint64_t *from, uint64_t *to) {
     const bool live = pass->problem->live != SHMT_LIVE_NO;
-    const uint32_t halved = pass->n_parts >> pass->state->halves, ascending = live && halved > 0 ? halved : 1;
+    const uint32_t halved = pass->n_parts >> pass->state->halvings, ascending = live && halved > 0 ? halved : 1;
     *from = *to = 0;
     if (pass->part < ascending) shmt_solve_share(pass->problem->n, pass->part, ascending, from, to);
 }

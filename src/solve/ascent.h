@@ -13,7 +13,7 @@
  * the image that is taken anew, and a step along what has changed that is no longer than it is worth, each step is an ascent all
  * the same. So the logistic (Yu et al. 2011) and the squared loss are fitted, too. Bits then follow who was when where.
  * Where so many changes are lost, or late, that the gap does not fall for some epochs, half as many workers ascend from then on, at last
- * one alone, which loses nothing (state.halves).
+ * one alone, which loses nothing (state.halvings).
  *
  * A bias is the multiplier of the constraint (method of multipliers: Hestenes 1969): it moves by RHO sum u / N after each step, and
  * within a step the sum is held near 0 by as much. The proof balances u to a sum of 0, as in newton.h.

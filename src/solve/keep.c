@@ -71,7 +71,7 @@ void shmt_keep_numbers(const struct shmt_solve_state *s, struct shmt_kept_fit *o
                                   .returns = s->returns,
                                   .idle = s->idle,
                                   .unproved = s->unproved,
-                                  .halves = s->halves,
+                                  .halvings = s->halvings,
                                   .exhausted = s->end == SHMT_SOLVE_EXHAUSTED,
                                   .choice_loss = chosen ? c->least : INFINITY,
                                   .primal = s->primal,
@@ -106,7 +106,7 @@ void shmt_keep_begin(const struct shmt_problem *p, const struct shmt_kept_fit *k
     out->returns = kept->returns;
     out->idle = kept->idle;
     out->unproved = kept->unproved;
-    out->halves = kept->halves;
+    out->halvings = kept->halvings;
     out->primal = kept->primal;
     out->dual = kept->dual;
     out->best = kept->best;

@@ -12,7 +12,7 @@
 struct shmt_kept_fit {
     uint32_t chosen; /* 1: L2 was, as value number `strength`, after so many fits */
     uint32_t scaled, strength, fits;
-    uint32_t direct, interior, may_leave, leaves, returns, idle, unproved, halves;
+    uint32_t direct, interior, may_leave, leaves, returns, idle, unproved, halvings;
     uint32_t exhausted; /* 1: no step comes nearer */
     double choice_loss;
     double primal, dual, best, gap, stuck, published, nearer, small, along;

@@ -214,7 +214,7 @@ static void end_conjugate(const struct shmt_pass *pass, struct shmt_solve_state 
 
 /* Live ascents whose steps lead nowhere lose too much of one another: half as many of them from now on. One alone loses nothing. */
 static void thin_out(struct shmt_solve_state *s) {
-    if (s->live && s->idle > 0 && s->idle % LIVE_IDLE == 0 && s->halves < SHMT_NEWTON_MOST_HALVES) s->halves++;
+    if (s->live && s->idle > 0 && s->idle % LIVE_IDLE == 0 && s->halvings < SHMT_NEWTON_MOST_HALVINGS) s->halvings++;
 }
 
 /* The objective of the parameters is known: whether they are near enough, and what follows where they come no nearer. */

@@ -19,7 +19,7 @@
 
 /* How often in a row the gap may not have fallen, behind which interior points lead nowhere, and what has no other way ends; and how often
  * the parameters may not be near enough, though their point is. */
-enum { SHMT_NEWTON_MOST_IDLE = 60, SHMT_NEWTON_MOST_HALVES = 16, SHMT_NEWTON_MOST_UNPROVED = 3 };
+enum { SHMT_NEWTON_MOST_IDLE = 60, SHMT_NEWTON_MOST_HALVINGS = 16, SHMT_NEWTON_MOST_UNPROVED = 3 };
 
 /* The first state. `sampled`: a choice of L2 is made from a sample first, whose problem and plan passes have until the state says that
  * it is over (choice.sampled). */

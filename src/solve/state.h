@@ -138,7 +138,7 @@ struct shmt_solve_state {
     uint32_t ascending;   /* 1: the columns of each row ascend */
     uint32_t interior;    /* 1: by interior points */
     uint32_t live;        /* 1: ... by all at once */
-    uint32_t halves;      /* live: how often there were made half as many that ascend */
+    uint32_t halvings;    /* live: how often there were made half as many that ascend */
     uint32_t may_leave;   /* 1: dual ascent may be left for interior points, */
     uint32_t leaves;      /* ... and is left now */
     uint32_t corrects;    /* interior points: which of the two directions */

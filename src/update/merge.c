@@ -63,7 +63,7 @@ struct shmt_merging shmt_merging_statistic(enum shmt_merge merge, uint32_t n_rep
 }
 
 int shmt_merge_check(const struct shmt_rule *rule, const struct shmt_policy *policy, struct shmt_error *e) {
-    if (!shmt_policy_has_replicas(policy) || policy->merge != SHMT_MERGE_ELASTIC || rule->kind != SHMT_RULE_FTRL) return 0;
+    if (!shmt_policy_merges_replicas(policy) || policy->merge != SHMT_MERGE_ELASTIC || rule->kind != SHMT_RULE_FTRL) return 0;
     return shmt_refuse(e,
                        "ftrl cannot be merged elastically: its weights are computed from its z and n, so merging cannot move "
                        "them alone; use --merge mean, sum or damped");

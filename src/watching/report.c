@@ -66,9 +66,10 @@ void shmt_report_describe(struct shmt_run *run, uint32_t n_threads) {
     r->mode_reason = run->mode_reason ? run->mode_reason : "";
     r->copies_reason = run->copies_reason;
     r->late = policy->quorum != SHMT_QUORUM_ALL ? shmt_late_name(policy->late) : "";
-    r->merge = shmt_policy_has_replicas(policy) ? shmt_merge_name(policy->merge) : "";
+    r->merge = shmt_policy_merges_replicas(policy) ? shmt_merge_name(policy->merge) : "";
     r->merge_all_every = shmt_replicas_merge_all_every(spec);
-    r->n_replicas = shmt_policy_has_equal_copies(policy) ? spec->n_seats : (uint32_t)shmt_max_u64(1, shmt_replicas_count(spec));
+    r->n_replicas = shmt_policy_has_equal_copies(policy) ? spec->n_seats - spec->n_guests
+                                                         : (uint32_t)shmt_max_u64(1, shmt_replicas_count(spec));
     r->race_seconds = 1e-9 * (double)spec->race_ns;
     r->race_share = spec->race_ns > 0 ? spec->race_share : 0;
     r->slow = run->job.slow ? run->slow_text : "";

@@ -10,7 +10,7 @@
 /* Whether nothing of a worker that is gone is missing to the others: no gradient that an update waits for, no part of a
  * merge. */
 static bool can_do_without(const struct shmt_policy *policy) {
-    if (shmt_policy_is_live(policy)) return !shmt_policy_has_replicas(policy);
+    if (shmt_policy_is_live(policy)) return !shmt_policy_merges_replicas(policy);
     return policy->quorum != SHMT_QUORUM_ALL;
 }
 
@@ -18,8 +18,8 @@ static int refuse_to_continue(struct shmt_run *run, const struct shmt_policy *po
     return shmt_refuse(
         &run->call->error,
         "--on-death continue with --mode %.60s: %s of the dead worker would be missing; use --on-death respawn, or %s",
-        run->mode_taken, shmt_policy_has_replicas(policy) ? "the copy" : "a gradient",
-        shmt_policy_has_replicas(policy) ? "--replicas one" : "--mode async, ssp:S or backup:K");
+        run->mode_taken, shmt_policy_merges_replicas(policy) ? "the copy" : "a gradient",
+        shmt_policy_merges_replicas(policy) ? "--replicas one" : "--mode async, ssp:S or backup:K");
 }
 
 static enum shmt_on_death wish_of(const struct shmt_config *c) {

@@ -125,7 +125,7 @@ static void look_at_replicas(const struct look *look, const struct shmt_store *s
             expect(look, what, at + i * l->replica.each, l->replica.each, page, (int32_t)place->node, 100);
         }
     }
-    if (shmt_policy_has_replicas(&shm->spec.policy))
+    if (shmt_policy_merges_replicas(&shm->spec.policy))
         check(seats == shm->spec.n_seats, "%u seats have %u replicas", seats, l->n_replicas);
 }
 

@@ -54,8 +54,8 @@ static void write_forward(struct shmt_store *store, uint32_t rank) {
 }
 
 /* Word 0 (weights) or 1 + plane of the float at place 0, as the seat changes it. */
-static float *words_of(const struct shmt_store *store, uint32_t rank, uint32_t word) {
-    if (shmt_policy_has_replicas(&store->spec.policy))
+static float *floats_of(const struct shmt_store *store, uint32_t rank, uint32_t word) {
+    if (shmt_policy_merges_replicas(&store->spec.policy))
         return shmt_shm_replica(store, shmt_replicas_of(&store->spec, rank), word);
     return word == 0 ? shmt_shm_weight_of(store, rank) : shmt_shm_state_of(store, rank) + (word - 1) * store->layout.flat.n;
 }
@@ -69,7 +69,7 @@ static void put_back(struct shmt_store *store, uint32_t rank) {
     if (at > l->flat.n || n > l->flat.n - at || n * (UINT64_C(1) + l->planes) * sizeof(float) > l->old.each)
         return; /* a damaged store: there is nothing to be believed */
     for (uint32_t k = 0; k <= l->planes; k++)
-        memcpy(words_of(store, rank, k) + at, old_of(store, rank) + k * n, n * sizeof(float));
+        memcpy(floats_of(store, rank, k) + at, old_of(store, rank) + k * n, n * sizeof(float));
     /* Of an apply phase: it goes on here. relaxed: read by its next life, or by nobody */
     store_relaxed(&store->slot[rank].undo, shmt_policy_is_live(&store->spec.policy) ? 0 : shmt_undo_word(at, 0));
 }
@@ -101,7 +101,7 @@ static void leave_locks(struct shmt_store *store, uint32_t rank) {
     const uint32_t apart = SHMT_LINE / sizeof(uint32_t);
     if (policy->write == SHMT_WRITE_LOCKED)
         shmt_locks_free(&(const struct shmt_locks){.word = store->locks, .mask = store->layout.lock_mask}, rank);
-    if (shmt_policy_has_replicas(policy) && !shmt_policy_merges_together(policy))
+    if (shmt_policy_merges_replicas(policy) && !shmt_policy_merges_together(policy))
         shmt_locks_free(
             &(const struct shmt_locks){.word = store->merge_locks, .mask = (store->layout.merge_mask + 1) * apart - 1}, rank);
 }

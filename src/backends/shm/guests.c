@@ -172,7 +172,7 @@ static int reclaim(struct shmt_store *store, uint32_t rank, bool marked) {
         if (guest != mine && !lock_acquire(&front->guest, &guest, mine)) return -1;
         guest = mine;
     }
-    if (!shmt_shm_is_live(store) || shmt_policy_has_replicas(&store->spec.policy)) {
+    if (!shmt_shm_is_live(store) || shmt_policy_merges_replicas(&store->spec.policy)) {
         if (load_relaxed(&front->alive)) return 0;
         /* One that was counted out may have said since, in `turn`, that it works in the next epoch (see shmt_shm_give_back):
          * nobody waits for its clock. release: pairs with the acquire of the gates' member words.

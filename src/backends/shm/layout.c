@@ -71,7 +71,7 @@ static uint32_t n_locks(const struct shmt_spec *spec) {
 
 static uint32_t n_merge_locks(const struct shmt_spec *spec, uint64_t floats) {
     uint32_t n = 1;
-    if (!shmt_policy_has_replicas(&spec->policy) || shmt_policy_merges_together(&spec->policy)) return 0;
+    if (!shmt_policy_merges_replicas(&spec->policy) || shmt_policy_merges_together(&spec->policy)) return 0;
     while (n < MOST_MERGE_LOCKS && n < shmt_ceil_div(floats, SHMT_MERGE_FLOATS)) n *= 2;
     return n;
 }
@@ -94,7 +94,7 @@ static uint64_t undo_bytes(const struct shmt_spec *spec, uint32_t planes) {
     for (uint32_t t = 0; t < spec->n_tables && write == SHMT_WRITE_LOCKED; t++)
         floats = shmt_max_u64(floats, spec->table[t].width == 1 ? 1 : SHMT_LOCK_FLOATS);
     return shmt_max_u64(floats * (UINT64_C(1) + planes) * sizeof(float),
-                        shmt_policy_has_replicas(&spec->policy) ? sizeof(struct shmt_redo_log) : 0);
+                        shmt_policy_merges_replicas(&spec->policy) ? sizeof(struct shmt_redo_log) : 0);
 }
 
 /* a * b; 0, and the plan has failed, when that is beyond all arithmetic. */

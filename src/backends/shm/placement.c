@@ -87,11 +87,11 @@ static void place_seats(struct ranges *r) {
 /* A replica is its seats' alone, all of it: weights, state, base. */
 static void place_replicas(struct ranges *r) {
     const struct shmt_shm_layout *l = r->layout;
+    if (l->equal) interleave(r, l->reduced.off, shmt_shm_part_bytes(&l->reduced));
     if (!r->spec->placement.private_local) {
         interleave(r, l->replica.off, shmt_shm_part_bytes(&l->replica));
         return;
     }
-    if (l->equal) interleave(r, l->reduced.off, shmt_shm_part_bytes(&l->reduced));
     for (uint32_t i = 0; i < l->n_replicas; i++) bind_one(r, &l->replica, i, shmt_replicas_node(r->spec, i));
 }
 int shmt_shm_ranges_make(const struct shmt_spec *spec, const struct shmt_shm_layout *layout, struct shmt_memory_range **out,

@@ -76,7 +76,7 @@ static void leave(struct shmt_seat *seat) {
 }
 
 static const struct shmt_shm_engine *engine_of(const struct shmt_policy *policy) {
-    if (shmt_policy_has_replicas(policy)) return &SHMT_SHM_REPLICAS;
+    if (shmt_policy_merges_replicas(policy)) return &SHMT_SHM_REPLICAS;
     if (shmt_policy_is_live(policy)) return &SHMT_SHM_LIVE;
     return shmt_policy_is_batched(policy) ? &SHMT_SHM_BATCHES : &SHMT_SHM_ROUNDS;
 }

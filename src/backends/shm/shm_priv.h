@@ -128,17 +128,19 @@ struct shmt_shm_seat {
     uint64_t clocks_of_others;    /* staleness-aware: what they were when the piece in hand was claimed */
     uint64_t others;              /* updates of others when the piece in hand was pulled; meaningless where it is not sampled */
     struct shmtrain_work work;
-    uint64_t piece;                   /* the one in hand */
-    uint64_t slowest;                 /* all but batches: the least clock that I have seen of those who have work */
-    struct shmt_claims claims;        /* all but batches: where I look for the next piece */
-    float *scratch;                   /* live modes: lent gradients; made when asked for */
-    uint64_t step;                    /* aggregate: the batch, within the epoch */
-    uint32_t from, to, chunk;         /* aggregate: my chunks, and the next one */
-    struct shmt_stack stack;          /* aggregate: what my buffers hold */
-    uint64_t cut_step;                /* batches, chief: where it was counted last; SHMT_NO_LIMIT: others took part then */
-    uint64_t reduced;                 /* batches: a bit for each table: my slice of its sum is there, in this batch */
-    bool listed;                      /* batches: my slice's lists are summed already, in this batch */
-    bool sums;                        /* batches: they may hold something, in this batch */
+    uint64_t piece;            /* the one in hand */
+    uint64_t slowest;          /* all but batches: the least clock that I have seen of those who have work */
+    struct shmt_claims claims; /* all but batches: where I look for the next piece */
+    float *scratch;            /* live modes: lent gradients; made when asked for */
+    uint64_t step;             /* aggregate: the batch, within the epoch */
+    uint32_t from, to, chunk;  /* aggregate: my chunks, and the next one */
+    struct shmt_stack stack;   /* aggregate: what my buffers hold */
+    uint64_t cut_step;         /* batches, chief: where it was counted last; SHMT_NO_LIMIT: others took part then */
+    uint64_t announced,
+        reduced; /* batches: a bit for each table, in this batch: I have said that my gradient of it is complete; my
+                                    slice of its sum is there */
+    bool listed; /* batches: my slice's lists are summed already, in this batch */
+    bool sums;   /* batches: they may hold something, in this batch */
     struct shmt_shm_node *nodes;      /* aggregate: (2 * n_chunks), subtree (level, i) at place (n_chunks >> level) + i */
     struct shmt_shm_rounds *rounds;   /* rounds: see rounds_priv.h */
     struct shmt_shm_merging *merging; /* replicas: see replicas_priv.h */

@@ -23,7 +23,7 @@ static void share(struct shmt_shm_seat *p) {
     p->cut_step = SHMT_NO_LIMIT;
     p->stack.late = shmt_flat_is_dense(&p->store->spec);
     shmt_shm_nodes_make(p);
-    if (p->store->layout.equal) shmt_shm_reduce_begin(p);
+    p->announced = p->reduced = 0;
 }
 
 /* An earlier life was at a batch: its gradients are complete, or I compute them anew. */
@@ -53,10 +53,11 @@ static void begin_copy(const struct shmt_store *store, uint32_t rank) {
     if (l->planes > 0) memcpy(shmt_shm_state_of(store, rank), store->state, l->planes * l->flat.n * sizeof(float));
 }
 
-/* Nobody updates the parameters before I have come to a batch; a life that goes on with one has a copy that does. */
+/* Nobody updates the parameters before I have come to my first batch. From then on there is a copy, which deaths leave whole, and the
+ * parameters may be changing at any stage: the chief's update ends with no meeting. */
 static void make_my_copy(struct shmt_shm_seat *p) {
-    const bool in_batch = p->revived && p->now.stage >= SHMT_STAGE_WORK && p->now.stage <= SHMT_STAGE_APPLY;
-    if (p->store->layout.equal && p->seat.rank > 0 && !in_batch) begin_copy(p->store, p->seat.rank);
+    const bool has_one = p->revived && p->now.stage >= SHMT_STAGE_WORK;
+    if (p->store->layout.equal && p->seat.rank > 0 && !has_one) begin_copy(p->store, p->seat.rank);
 }
 
 static int enter(struct shmt_shm_seat *p) {
@@ -133,17 +134,15 @@ static void begin_next(struct shmt_shm_seat *p) {
     p->chunk = p->from;
     p->step++;
     p->clock++;
-    if (p->store->layout.equal) shmt_shm_reduce_begin(p);
+    p->announced = p->reduced = 0;
     SHMT_POINT("batch:cleared");
     (void)shmt_shm_begin_stage(p, SHMT_STAGE_WORK);
 }
 
-static uint64_t global_step(const struct shmt_shm_seat *p) { return p->epoch * shmt_spec_steps(&p->store->spec) + p->step; }
-
 /* The chief's decisions, published by the meeting that follows: relaxed is enough. */
 static void decide_on_stop(struct shmt_shm_seat *p) {
     struct shmt_shm_control *control = p->store->control;
-    const uint64_t next = global_step(p) + 1;
+    const uint64_t next = shmt_shm_global_step(p) + 1;
     if (p->seat.rank != 0) return;
     if (load_relaxed(&control->stop)) store_relaxed(&control->end_step, next);
     if (p->store->spec.pauses.allowed && shmt_shm_pause_is_due(p, next)) store_relaxed(&control->pause_step, next);
@@ -177,7 +176,8 @@ static void apply(struct shmt_shm_seat *p) {
         store_relaxed(&p->slot->counters.updates, p->clock + 1); /* before the meeting: all pull behind it, see updates() */
 }
 
-/* Copies are a worker's own: nobody waits until all have updated theirs. */
+/* Copies are a seat's own: nobody waits until all have updated theirs. What they read for it, the sum and its norms, is not written
+ * before all have come to the next batch; gradients and their lists may be. */
 static _Atomic uint64_t *wait_for_update(const struct shmt_shm_seat *p) {
     return p->store->layout.equal ? NULL : shmt_shm_wait_clock(p);
 }
@@ -222,7 +222,7 @@ static bool next_chunk(struct shmt_shm_seat *p) {
         p->piece = p->step * spec->n_chunks + chunk;
         p->work = (struct shmtrain_work){.first = p->step * spec->batch + from,
                                          .n = to - from,
-                                         .step = global_step(p),
+                                         .step = shmt_shm_global_step(p),
                                          .chunk = chunk,
                                          .epoch = p->epoch,
                                          .life = p->seat.life};
@@ -238,9 +238,10 @@ static int claim(struct shmt_shm_seat *p) {
         if (load_relaxed(&p->store->control->abort)) return SHMTRAIN_E_STOPPED;
         /* relaxed, both: written by the chief before a meeting that I have passed, or later for a step that is not this one */
         const struct shmt_shm_control *control = p->store->control;
-        const uint64_t step = global_step(p);
+        const uint64_t step = shmt_shm_global_step(p);
         if (step >= load_relaxed(&control->end_step) || step >= load_relaxed(&control->pause_step)) return 0;
         if (!shmt_spec_has_step(spec, p->epoch, p->step)) return 0;
+        if (p->store->layout.equal && p->from == p->to) shmt_shm_has_no_chunks(p);
         if (next_chunk(p)) return 1;
         const int rc = finish_batch(p);
         if (rc < 0) return rc;

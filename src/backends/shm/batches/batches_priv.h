@@ -4,6 +4,11 @@
 
 #include "backends/shm/shm_priv.h"
 
+/* Counted from the first of the run. */
+static inline uint64_t shmt_shm_global_step(const struct shmt_shm_seat *p) {
+    return p->epoch * shmt_spec_steps(&p->store->spec) + p->step;
+}
+
 /* update.c: the sums of squares of my slice (ps/norm.h), for all, who read them behind the next meeting. */
 void shmt_shm_measure(struct shmt_shm_seat *p);
 
@@ -14,7 +19,8 @@ const struct shmt_shm_sum *shmt_shm_find_sum(const struct shmt_shm_seat *p);
 
 /* reduce.c, equal copies. */
 
-void shmt_shm_reduce_begin(struct shmt_shm_seat *p); /* a batch begins, and I have done with the one before */
+/* A batch has begun, in which none of its chunks is mine, and I have done with the one before. */
+void shmt_shm_has_no_chunks(struct shmt_shm_seat *p);
 
 /* An earlier life has died before all its gradients were in: before anything of them changes. */
 void shmt_shm_reduce_take_back(const struct shmt_shm_seat *p);

@@ -5,8 +5,8 @@
  *
  * Who has completed a table in its last chunk of the batch says so by a word: step and life. Its gradient rests from then on, until all
  * have met behind their sums; unless it dies: its next life takes the words back before it clears anything, and who has read meanwhile
- * finds another word than before, and adds up again. Who has no chunks says so of all tables when it has done with the batch before,
- * because until then it may be reading that one's sums. */
+ * finds another word than before, and adds up again. Who has no chunks says so of all tables when the batch begins for it: before, it
+ * may be reading the sums of the batch before, and there may come no batch, or one in which it has chunks. */
 #include <string.h>
 
 #include "backends/shm/batches/batches_priv.h"
@@ -17,27 +17,26 @@
 
 #define LIFE_BITS 16
 
-static _Atomic uint64_t *words_of(const struct shmt_store *store, uint32_t seat) {
+static _Atomic uint64_t *ready_of(const struct shmt_store *store, uint32_t seat) {
     return store->ready + (uint64_t)seat * store->layout.ready_words;
 }
 
-static uint64_t batch_of(const struct shmt_shm_seat *p) {
-    return p->epoch * shmt_spec_steps(&p->store->spec) + p->step + 1; /* 0: none */
+/* Never 0. */
+static uint64_t number_of(const struct shmt_shm_seat *p) { return shmt_shm_global_step(p) + 1; }
+
+static void announce(struct shmt_shm_seat *p, uint32_t t) {
+    const uint64_t word = number_of(p) << LIFE_BITS | (p->seat.life & ((1u << LIFE_BITS) - 1));
+    store_release(&ready_of(p->store, p->seat.rank)[t], word); /* the gradient; pairs with the acquire in `all_have` */
+    p->announced |= UINT64_C(1) << t;
 }
 
-static void announce(const struct shmt_shm_seat *p, uint32_t t) {
-    const uint64_t word = batch_of(p) << LIFE_BITS | (p->seat.life & ((1u << LIFE_BITS) - 1));
-    store_release(&words_of(p->store, p->seat.rank)[t], word); /* the gradient; pairs with the acquire in `all_have` */
-}
-
-void shmt_shm_reduce_begin(struct shmt_shm_seat *p) {
-    p->reduced = 0;
-    for (uint32_t t = 0; t < p->store->spec.n_tables && p->from == p->to; t++) announce(p, t);
+void shmt_shm_has_no_chunks(struct shmt_shm_seat *p) {
+    for (uint32_t t = 0; t < p->store->spec.n_tables; t++) announce(p, t);
 }
 
 void shmt_shm_reduce_take_back(const struct shmt_shm_seat *p) {
     /* relaxed, and a fence before the gradient changes; pairs with that in `try_table` */
-    for (uint32_t t = 0; t < p->store->spec.n_tables; t++) store_relaxed(&words_of(p->store, p->seat.rank)[t], 0);
+    for (uint32_t t = 0; t < p->store->spec.n_tables; t++) store_relaxed(&ready_of(p->store, p->seat.rank)[t], 0);
     SHMT_POINT("reduce:taken-back");
     fence_seq_cst();
 }
@@ -45,13 +44,13 @@ void shmt_shm_reduce_take_back(const struct shmt_shm_seat *p) {
 /* The sum of the words of all who take part; false: somebody's gradient of the table is not complete. A seat's word is 0 for a
  * while, or grows with its life, where it changes within a batch: if none is 0, equal sums are of equal words. */
 static bool all_have(const struct shmt_shm_seat *p, uint32_t t, uint64_t *sum_out) {
-    const uint64_t batch = batch_of(p);
+    const uint64_t number = number_of(p);
     *sum_out = 0;
     for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++) {
         if (!shmt_shm_takes_part(p, seat)) continue;
         const uint64_t word =
-            load_acquire(&words_of(p->store, seat)[t]); /* its gradient; pairs with the release in `announce` */
-        if (word >> LIFE_BITS != batch) return false;
+            load_acquire(&ready_of(p->store, seat)[t]); /* its gradient; pairs with the release in `announce` */
+        if (word >> LIFE_BITS != number) return false;
         *sum_out += word;
     }
     return true;
@@ -99,17 +98,29 @@ static void reduce_table(struct shmt_shm_seat *p, const struct shmt_shm_sum *sum
     if (from < to) reduce_range(p, sum, u, start + from, start + to);
 }
 
-/* Before all gradients are in: if those of table t are. */
-static void try_table(struct shmt_shm_seat *p, uint32_t t) {
+/* Before all gradients are in: if those of table t are. False: they are not. */
+static bool try_table(struct shmt_shm_seat *p, uint32_t t) {
     struct shmt_update u;
     uint64_t before, after;
-    if (p->reduced >> t & 1 || !all_have(p, t, &before)) return;
+    if (!all_have(p, t, &before)) return false;
     shmt_shm_update_of(p, &u);
     SHMT_POINT("reduce:table-before");
     reduce_table(p, shmt_shm_find_sum(p), &u, t);
     SHMT_POINT("reduce:table-after");
     fence_seq_cst(); /* what I have read was read before the words are looked at again; pairs with that of `take_back` */
     if (all_have(p, t, &after) && after == before) p->reduced |= UINT64_C(1) << t;
+    return true;
+}
+
+/* Those of which I have said that mine is complete. Others come to them in about the same order, the last one first, so behind one that
+ * they have not come to there is hardly one that they have. */
+static void try_tables(struct shmt_shm_seat *p) {
+    shmt_trace_to(p->seat.trace, SHMT_EVENT_AGGREGATE);
+    for (uint32_t t = p->store->spec.n_tables; t-- > 0;) {
+        const bool open = (p->announced & ~p->reduced) >> t & 1;
+        if (open && !try_table(p, t)) break;
+    }
+    shmt_trace_to(p->seat.trace, SHMT_EVENT_PUSH);
 }
 
 void shmt_shm_complete(struct shmt_shm_seat *p, uint32_t t) {
@@ -118,7 +129,7 @@ void shmt_shm_complete(struct shmt_shm_seat *p, uint32_t t) {
     SHMT_POINT("reduce:complete");
     announce(p, t);
     SHMT_POINT("reduce:announced");
-    for (uint32_t k = 0; k < store->spec.n_tables; k++) try_table(p, k);
+    try_tables(p);
 }
 
 void shmt_shm_reduce(struct shmt_shm_seat *p) {
