@@ -106,13 +106,13 @@ static void directed(const char *name, uint32_t who) {
 void shmt_point(const char *name) {
     uint32_t who;
     if (!shmt_fiber_asks(&who) || g_calm) return;
+    uint64_t passed = 0;
+    const uint64_t ns = g_directed ? 0 : hostile_delay(name, who, &passed), now_ns = shmt_now_ns();
+    if (now_ns - g.began_ns > MOST_NS) give_up("somebody was not woken, or it does not end");
     if (g_directed) {
         directed(name, who);
         return;
     }
-    uint64_t passed;
-    const uint64_t ns = hostile_delay(name, who, &passed), now_ns = shmt_now_ns();
-    if (now_ns - g.began_ns > MOST_NS) give_up("somebody was not woken, or it does not end");
     if (ns > 0) shmt_host()->sleep_until(now_ns + ns);
     if (g.fate == ENDED_EARLY && !g.told && happens(passed)) tell_to_end();
     if (g.deaths_left == 0 || g.told || !happens(passed)) return;
@@ -309,8 +309,6 @@ static void choose_fate(const struct kase *k, struct shmt_spec *spec, struct shm
     g.deaths = sim->n_deaths;
     strncat(g.what, ", ", sizeof g.what - strlen(g.what) - 1);
     strncat(g.what, NAMES[g.fate], sizeof g.what - strlen(g.what) - 1);
-    snprintf(g.hangs, sizeof g.hangs, "found in run %llu\nFAILED: %s: it hangs; again: TEST_SEED=%llu\n",
-             (unsigned long long)g_runs + 1, g.what, (unsigned long long)g.seed);
 }
 
 static void go_as_told(struct run *run) {
@@ -346,6 +344,8 @@ static void run_seed(const struct kase *k, uint64_t seed) {
     if (g_directed) g.fate = RESPAWNS;
     spec.may_die = g_directed;
     if (!g_calm && !g_directed) choose_fate(k, &spec, &virtual.sim);
+    snprintf(g.hangs, sizeof g.hangs, "found in run %llu\nFAILED: %s: it hangs; again: TEST_SEED=%llu\n",
+             (unsigned long long)g_runs + 1, g.what, (unsigned long long)g.seed);
     begin(&run, k, spec);
     run.virtual = &virtual;
     go_as_told(&run);
