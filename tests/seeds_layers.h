@@ -41,13 +41,16 @@ static inline int push_layers(shmtrain_session *s, const struct shmtrain_work *w
     return rc;
 }
 
+/* Bits, not values: of floats, too. */
+static inline bool same_bits(const void *a, const void *b, uint64_t bytes) { return memcmp(a, b, bytes) == 0; }
+
 /* Of the run's own workers, behind its end: NULL, or what is wrong. */
 static inline const char *compare_copies(const struct run *run) {
     const struct shmt_store *store = run->store;
     const uint64_t bytes = store->layout.flat.n * sizeof(float);
     for (uint32_t rank = 1; store->layout.equal && rank < run->spec.n_seats - run->spec.n_guests; rank++) {
-        if (memcmp(shmt_shm_weight_of(store, rank), store->weight, bytes) != 0) return "copies of parameters differ";
-        if (memcmp(shmt_shm_state_of(store, rank), store->state, bytes * store->layout.planes) != 0)
+        if (!same_bits(shmt_shm_weight_of(store, rank), store->weight, bytes)) return "copies of parameters differ";
+        if (!same_bits(shmt_shm_state_of(store, rank), store->state, bytes * store->layout.planes))
             return "copies of the rule's state differ";
     }
     return NULL;

@@ -276,7 +276,7 @@ static void check_bits(struct run *run) {
     for (uint32_t t = 0; t < run->spec.n_tables; t++)
         assert_int_equal(ops->read(run->store, (int)t, 0, run->spec.table[t].rows, now + t * LAYER_FLOATS), 0);
     if (g_calm) memcpy(calm[layers], now, sizeof now);
-    if (memcmp(calm[layers], now, sizeof now) != 0) give_up("parameters differ from those of a calm run");
+    if (!same_bits(calm[layers], now, sizeof now)) give_up("parameters differ from those of a calm run");
 }
 
 /* ---- a run ---- */
