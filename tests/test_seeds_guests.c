@@ -209,7 +209,7 @@ static void check_updates(struct run *run) {
     const double applied = (double)first_float(run), deaths = g.deaths, items = (double)g.items;
     char why[96];
     if (!adds_up(policy)) return;
-    double least = shmt_policy_is_batched(policy) ? EPOCHS * EXAMPLES / BATCH : items, most = least;
+    double least = shmt_policy_is_batched(policy) ? (double)(EPOCHS * EXAMPLES / BATCH) : items, most = least;
     if (shmt_policy_has_rounds(policy)) least = most = (double)shmt_shm_updates(run->store);
     if (shmt_policy_is_live(policy)) {
         least -= deaths;
