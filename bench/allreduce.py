@@ -21,7 +21,7 @@ CASES = {
     "mlp 784-1024-1024-10": "-M mlp --layers 784-1024-1024-10 -e 2 builtin:digits:examples=8000",
     "cnn": "-M cnn -e 2 builtin:digits:examples=2000",
     "softmax": "-M softmax --optimizer sgd -e 8 builtin:dense:examples=20000",
-    "logistic, 1,000 features": "-e 12 builtin:sparse:examples=60000",
+    "logistic, 47,236 features, batches of 64": "-b 64 -e 6 builtin:sparse:examples=60000",
     "logistic, 100,000 features, batches of 4,096": "-b 4096 -e 6 builtin:sparse:examples=60000,features=100000,nonzeros=30",
 }
 
