@@ -53,15 +53,18 @@ static struct {
     bool told;                    /* to end early */
     uint64_t blocks;              /* directed: that the chief has come to; */
     bool chief_rests;             /* ... before the last one of an epoch */
+    uint64_t gone;                /* directed: pieces that are not left for the other two */
+    bool is_last;                 /* directed: worker 1 has the last item of an epoch, and all others have none */
     char what[128], hangs[224];
     uint32_t seen[EPOCHS][EXAMPLES];
     bool clocked[EPOCHS][EXAMPLES]; /* the item that begins there was, or nearly */
     uint64_t items, clock[SEATS];   /* of the epoch */
+    uint64_t listed;                /* examples of all rounds that were closed with a quorum */
     uint32_t epoch[SEATS];
 } g;
 
-static bool g_calm;     /* nothing happens to this run: what others are compared with comes of it */
-static bool g_directed; /* what happens to it is directed() */
+static bool g_calm; /* nothing happens to this run: what others are compared with comes of it */
+static void (*g_directed)(const char *point, uint32_t who); /* this, and nothing else, happens to it */
 
 static uint64_t g_runs, g_deaths, g_snapshots; /* in all */
 
@@ -91,7 +94,7 @@ static void tell_to_end(void) {
 }
 
 /* Worker 1 dies behind its update of an epoch's last batch, at the end of the epoch, while the chief is still in its own. */
-static void directed(const char *name, uint32_t who) {
+static void dies_behind_a_batch(const char *name, uint32_t who) {
     const uint64_t blocks = shmt_ceil_div(g.run->store->layout.flat.n, SHMT_SHM_BLOCK) * (EXAMPLES / BATCH);
     if (who == 0 && strcmp(name, "block:before") == 0 && ++g.blocks == blocks) {
         g.chief_rests = true;
@@ -103,14 +106,39 @@ static void directed(const char *name, uint32_t who) {
     shmt_fiber_die();
 }
 
+/* Two of three workers are enough for a round: worker 1 dies when it has offered the last gradient of an epoch, before it closes that
+ * round; nobody else will. It rests until the others have run out of work, which they do together. */
+static void dies_behind_an_offer(const char *name, uint32_t who) {
+    const struct shmt_store *store = g.run->store;
+    const bool claims = strcmp(name, "claim:after") == 0;
+    g.gone += who == 1 ? claims : strcmp(name, "settle:after") == 0;
+    if (who != 1) return;
+    if (claims && (shmt_spec_pieces(&g.run->spec) - g.gone) % 2 == 0) {
+        shmt_sleep_ns(10000000);
+        g.is_last = load_relaxed(&store->front[0].working) == 0 && load_relaxed(&store->front[2].working) == 0;
+    }
+    if (!g.is_last || strcmp(name, "reach:after") != 0) return;
+    g.deaths++;
+    shmt_fiber_die();
+}
+
+/* With a quorum: by who has just closed a round, and has done nothing since. */
+static void note_closed(uint32_t who) {
+    const struct shmt_store *store = g.run->store;
+    const struct shmt_shm_list *list = &store->offer[who].list[(shmt_shm_rounds_closed(store) - 1) % 2];
+    g.listed += load_relaxed(&list->examples);
+}
+
 void shmt_point(const char *name) {
     uint32_t who;
     if (!shmt_fiber_asks(&who) || g_calm) return;
     uint64_t passed = 0;
-    const uint64_t ns = g_directed ? 0 : hostile_delay(name, who, &passed), now_ns = shmt_now_ns();
+    const uint64_t now_ns = shmt_now_ns();
+    if (strcmp(name, "close:after") == 0) note_closed(who);
+    const uint64_t ns = g_directed ? 0 : hostile_delay(name, who, &passed);
     if (now_ns - g.began_ns > MOST_NS) give_up("somebody was not woken, or it does not end");
     if (g_directed) {
-        directed(name, who);
+        g_directed(name, who);
         return;
     }
     if (ns > 0) shmt_host()->sleep_until(now_ns + ns);
@@ -267,6 +295,21 @@ static void check_updates(struct run *run) {
     if (adds_up(policy) && (applied < least || applied > most)) give_up(why);
 }
 
+/* With a quorum an update is an average: what it has of each gradient its list says. */
+static void check_lists(const struct run *run) {
+    const struct shmt_policy *policy = &run->spec.policy;
+    const uint64_t loose = most_in_hand(run);
+    uint64_t got_in = 0;
+    if (!shmt_policy_has_rounds(policy) || policy->quorum == SHMT_QUORUM_ALL || g_calm)
+        return; /* calm: no point is looked at */
+    for (uint32_t rank = 0; rank < run->spec.n_seats; rank++) {
+        const struct shmt_counters *c = run->k->backend->store->counters(run->store, rank);
+        got_in += load_relaxed(&c->examples) - load_relaxed(&c->dropped);
+    }
+    if (g.listed > got_in + loose) give_up("a gradient is in more than one update");
+    if (g.listed + loose < got_in) give_up("a gradient that is not dropped is in no update");
+}
+
 static void check_bits(struct run *run) {
     static float calm[2][LAYERS * LAYER_FLOATS];
     float now[LAYERS * LAYER_FLOATS] = {0};
@@ -319,6 +362,7 @@ static void go_as_told(struct run *run) {
     if (g.told) return;
     check_examples(run);
     check_updates(run);
+    check_lists(run);
     check_bits(run);
     const char *differ = compare_copies(run);
     if (differ) give_up(differ);
@@ -341,8 +385,9 @@ static void run_seed(const struct kase *k, uint64_t seed) {
     if (shmt_policy_has_rounds(&k->policy)) spec.batch = spec.item * k->n_seats;
     if (has_layers(&k->policy)) add_layers(&spec, k->n_seats == 3 ? 8 : 2);
     struct shmt_virtual virtual = {.seed = seed, .stack_bytes = SHMT_FIBER_STACK, .sim = {.look_ns = 10}};
-    if (g_directed) g.fate = RESPAWNS;
-    spec.may_die = g_directed;
+    spec.may_die = g_directed != NULL;
+    if (g_directed) g.fate = has_layers(&k->policy) ? RESPAWNS : CONTINUES;
+    spec.may_lack = g.fate == CONTINUES;
     if (!g_calm && !g_directed) choose_fate(k, &spec, &virtual.sim);
     snprintf(g.hangs, sizeof g.hangs, "found in run %llu\nFAILED: %s: it hangs; again: TEST_SEED=%llu\n",
              (unsigned long long)g_runs + 1, g.what, (unsigned long long)g.seed);
@@ -370,26 +415,40 @@ static void whatever_the_schedule_the_protocols_keep_their_promises(void **state
     assert_true(g_runs > 0);
 }
 
-static void try_directed(const struct kase *k) {
-    if (k->kind != &SHMT_TEAM_FIBERS || k->n_seats != 2 || !has_layers(&k->policy)) return;
-    for (uint32_t i = 0; i < 2; i++) {
-        g_calm = i == 0;
-        g_directed = i == 1;
-        run_seed(k, 1);
-    }
-    g_directed = false;
+static void direct(const struct kase *k, void (*directed)(const char *, uint32_t)) {
+    g_calm = true;
+    run_seed(k, 1);
+    g_calm = false;
+    g_directed = directed;
+    run_seed(k, 1);
+    g_directed = NULL;
     assert_int_equal(g.deaths, 1);
+}
+
+static void try_batch(const struct kase *k) {
+    if (k->kind == &SHMT_TEAM_FIBERS && k->n_seats == 2 && has_layers(&k->policy)) direct(k, dies_behind_a_batch);
 }
 
 static void who_dies_behind_a_batch_keeps_the_copy_that_it_had(void **state) {
     (void)state;
-    each_case(try_directed);
+    each_case(try_batch);
+}
+
+static void try_offer(const struct kase *k) {
+    const bool quorum = shmt_policy_has_rounds(&k->policy) && k->policy.quorum != SHMT_QUORUM_ALL;
+    if (k->kind == &SHMT_TEAM_FIBERS && k->n_seats == 3 && quorum) direct(k, dies_behind_an_offer);
+}
+
+static void who_dies_behind_an_offer_is_in_an_update_of_that_epoch(void **state) {
+    (void)state;
+    each_case(try_offer);
 }
 
 int main(void) {
     (void)signal(SIGALRM, hangs); /* after two minutes: see go() */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_dies_behind_a_batch_keeps_the_copy_that_it_had),
+        cmocka_unit_test(who_dies_behind_an_offer_is_in_an_update_of_that_epoch),
         cmocka_unit_test(whatever_the_schedule_the_protocols_keep_their_promises),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,6 +109,7 @@ static bool close_round(const struct look *look) {
     SHMT_POINT("close:before");
     /* release: my list, and the gradients whose arrival I have seen; pairs with the acquire of whoever looks at the word */
     if (!lock_release(round, &word, (look->round + 1) << SHMT_RANK_BITS | (p->seat.rank + 1))) return false;
+    SHMT_POINT("close:after");
     if (shmt_shm_records(p)) note_closing(look);
     return true;
 }
@@ -137,10 +138,16 @@ int shmt_shm_wait_for_round(struct shmt_shm_seat *p, uint64_t round) {
         if (shmt_shm_tape_is_stopped(p)) return shmt_shm_tape_stop(p);
         /* once more: who found the round closed has not looked around */
         if (!is_complete(&look, &missing) || !close_round(&look)) continue;
-        SHMT_POINT("close:after");
         shmt_gates_notify(&p->clocks);
     }
     return 0;
+}
+
+/* Nobody has work any more, so whoever has arrived is dead and gone: that is enough for a round. */
+void shmt_shm_close_for_the_dead(struct shmt_shm_seat *p) {
+    struct look look = {.p = p, .round = shmt_shm_rounds_closed(p->store)};
+    uint32_t missing;
+    if (look_around(&look, &missing)) (void)close_round(&look);
 }
 
 /* ---- reading lists ---- */

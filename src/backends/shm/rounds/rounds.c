@@ -107,12 +107,21 @@ static uint64_t last_clock(const struct shmt_shm_seat *p) {
     return last;
 }
 
-/* I have run out of work: when all have, what is left to be applied is. With a quorum that is a round whose closer has died
- * before it was applied, and does not come again. */
+/* With a quorum: of seats that have died and do not come again. A round may have been closed and not applied; then one may have been
+ * offered a gradient, and not been closed. */
+static int finish_rounds(struct shmt_shm_seat *p) {
+    const int rc = shmt_shm_apply_until(p, shmt_shm_rounds_closed(p->store));
+    if (rc < 0) return rc;
+    SHMT_POINT("finish:applied");
+    shmt_shm_close_for_the_dead(p);
+    return shmt_shm_apply_until(p, shmt_shm_rounds_closed(p->store));
+}
+
+/* I have run out of work: when all have, what is left to be applied is. */
 static int finish(struct shmt_shm_seat *p) {
     const int rc = shmt_shm_pass_stage(p, SHMT_STAGE_FINISH);
     if (rc < 0) return rc;
-    return shmt_shm_apply_until(p, shmt_shm_has_quorum(p->store) ? shmt_shm_rounds_closed(p->store) : last_clock(p));
+    return shmt_shm_has_quorum(p->store) ? finish_rounds(p) : shmt_shm_apply_until(p, last_clock(p));
 }
 
 /* ---- with staleness ---- */
@@ -328,7 +337,7 @@ static void forget_items(const struct shmt_shm_seat *p) {
 }
 
 /* All have met. With staleness all slices have had as many updates as the largest clock says; with a quorum clocks become the
- * number of closed rounds, which none is beyond. */
+ * number of closed rounds, which none is beyond: see `finish_rounds`. */
 static void align(struct shmt_shm_seat *p) {
     if (shmt_shm_has_quorum(p->store)) p->clock = shmt_shm_rounds_closed(p->store);
     if (!p->pausing) forget_items(p);

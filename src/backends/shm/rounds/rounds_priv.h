@@ -115,6 +115,10 @@ uint64_t shmt_shm_rounds_closed(const struct shmt_store *store);
 /* I have arrived at `round`: waits until it is closed, and closes it if it is I who can. 0 or _STOPPED. */
 int shmt_shm_wait_for_round(struct shmt_shm_seat *p, uint64_t round);
 
+/* All have met, without work, and all that is closed is applied: a gradient of somebody who has died behind its offer, and does not
+ * come again, gets in now. So no clock is ahead of the rounds that are closed when clocks are aligned. */
+void shmt_shm_close_for_the_dead(struct shmt_shm_seat *p);
+
 /* My bit of the lists: it has turned since my last offer if that got in. That offer's round is closed. */
 uint64_t shmt_shm_turned(const struct shmt_shm_seat *p);
 
