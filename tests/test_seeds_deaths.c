@@ -36,7 +36,7 @@
 #define EXAMPLES (BATCH * 5)
 #define EPOCHS   3
 #define SEATS    8
-#define MOST_NS  UINT64_C(95000000) /* of a run. None takes a third of it; who is not woken naps for 100 ms (sync/gate.c) */
+#define MOST_NS  UINT64_C(95000000) /* without an item that is begun; who is not woken naps for 100 ms (sync/gate.c) */
 
 #define DEATHS 6 /* of a run, at points */
 
@@ -45,7 +45,7 @@ enum fate { UNDISTURBED, RESPAWNS, CONTINUES, ENDED_EARLY };
 
 /* One run, as its workers have seen it. One thread: no word needs an order. */
 static struct {
-    uint64_t seed, began_ns;
+    uint64_t seed, last_ns; /* an item was begun */
     enum fate fate;
     struct run *run;
     uint32_t deaths, deaths_left; /* at most so many so far; at points */
@@ -136,7 +136,7 @@ void shmt_point(const char *name) {
     const uint64_t now_ns = shmt_now_ns();
     if (strcmp(name, "close:after") == 0) note_closed(who);
     const uint64_t ns = g_directed ? 0 : hostile_delay(name, who, &passed);
-    if (now_ns - g.began_ns > MOST_NS) give_up("somebody was not woken, or it does not end");
+    if (now_ns - g.last_ns > MOST_NS) give_up("somebody was not woken, or it does not end");
     if (g_directed) {
         g_directed(name, who);
         return;
@@ -171,6 +171,7 @@ static void check_bound(const struct run *run, const shmtrain_session *s, const 
 
 static void note_item(const struct run *run, const shmtrain_session *s, const struct shmtrain_work *w) {
     const uint32_t me = s->seat->rank;
+    g.last_ns = shmt_now_ns();
     if (g.epoch[me] != w->epoch) g.clock[me] = 0;
     g.epoch[me] = w->epoch;
     for (uint64_t i = w->first; i < w->first + w->n; i++) g.seen[w->epoch][i]++;
@@ -374,7 +375,7 @@ static void run_seed(const struct kase *k, uint64_t seed) {
     memset(&g, 0, sizeof g);
     g.seed = seed;
     hostile_begin(seed, SEATS);
-    g.began_ns = shmt_now_ns();
+    g.last_ns = shmt_now_ns();
     g.run = &run;
     shmt_mode_name(&k->policy, NULL, mode, sizeof mode);
     snprintf(g.what, sizeof g.what, "%.60s, %u workers", mode, k->n_seats);
