@@ -37,7 +37,8 @@ struct member_arg {
     uint32_t n, self, spin_ns;
     uint64_t phases, target, waited_ns;
     uint32_t for_whom;
-    bool shares; /* what it has seen, with the others */
+    enum shmt_gate_word word; /* that it waits for */
+    bool shares;              /* what it has seen, with the others */
     int result;
 };
 

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* One member's life: write something plain, reach, wait, look at what the others wrote. Two meetings a phase, so that nobody
+/* One member's life: write something plain, reach, wait, look at what the others wrote. Two meetings a phase, one of each kind: nobody
  * writes while others still look. */
 static void *meet(void *p) {
     struct member_arg *arg = p;
@@ -24,8 +24,7 @@ static void *meet(void *p) {
         arg->result |= shmt_gates_wait(&gates, SHMT_GATE_PHASE, 2 * phase - 1, NULL);
         for (uint32_t i = 0; i < arg->n; i++)
             if (group->written[i] != phase) atomic_fetch_add(&group->early, 1);
-        shmt_gate_reach(&gates, SHMT_GATE_PHASE, 2 * phase);
-        arg->result |= shmt_gates_wait(&gates, SHMT_GATE_PHASE, 2 * phase, NULL);
+        arg->result |= shmt_gates_meet(&gates, SHMT_GATE_PHASE, 2 * phase);
     }
     return NULL;
 }
@@ -126,7 +125,7 @@ static void *wait_once(void *p) {
     struct member_arg *arg = p;
     const struct shmt_gates gates = gates_of(arg->group, arg->n, arg->self, arg->spin_ns);
     const uint64_t begun_ns = shmt_now_ns();
-    arg->result = shmt_gates_wait(&gates, SHMT_GATE_CLOCK, arg->target, &arg->for_whom);
+    arg->result = shmt_gates_wait(&gates, arg->word, arg->target, &arg->for_whom);
     arg->waited_ns = shmt_now_ns() - begun_ns;
     store_release(&arg->group->done[arg->self], 1);
     return NULL;
@@ -174,13 +173,37 @@ static void who_waits_for_many_sleeps_for_the_last(void **state) {
         const struct shmt_gates late = gates_of(group, 4, i, 0);
         until_asleep(group, 0);
         const uint32_t code = load_seq_cst(&group->gate[0].asleep);
-        assert_true(code == 0 || code == 4 << 1); /* 0: it looks up ten times a second */
+        assert_true(code == 0 || code == 4 << 2); /* 0: it looks up ten times a second */
         shmt_gate_reach(&late, SHMT_GATE_CLOCK, 3);
     }
     pthread_join(thread, NULL);
     assert_int_equal(arg.result, 0);
     assert_int_equal(arg.for_whom, 3);
     group_destroy(group);
+}
+
+static void who_sets_a_word_wakes_when_it_calls(void **state) {
+    (void)state;
+    store_relaxed(&fake.endless, 1);
+    for (enum shmt_gate_word word = 0; word < SHMT_GATE_WORDS; word++) {
+        struct group *group = group_create(2);
+        struct member_arg arg = {.group = group, .n = 2, .self = 0, .word = word, .target = 3, .result = -1};
+        const struct shmt_gates mine = gates_of(group, 2, 0, 0), late = gates_of(group, 2, 1, 0);
+        pthread_t thread;
+        shmt_gate_reach(&mine, word, 3);
+        assert_int_equal(pthread_create(&thread, NULL, wait_once, &arg), 0);
+        until_asleep(group, 0);
+        shmt_gate_set(&late, (word + 1) % SHMT_GATE_WORDS, 3);
+        shmt_gate_call(&late); /* another word than it sleeps for */
+        shmt_gate_set(&late, word, 3);
+        assert_int_not_equal(load_seq_cst(&group->gate[0].asleep), 0);
+        shmt_gate_call(&late);
+        pthread_join(thread, NULL);
+        assert_int_equal(arg.result, 0);
+        assert_int_equal(load_acquire(shmt_gate_word(&group->gate[1], word)), 3);
+        group_destroy(group);
+    }
+    fakes_off();
 }
 
 static void progress_that_is_not_enough_does_not_wake(void **state) {
@@ -414,6 +437,7 @@ int main(void) {
         cmocka_unit_test_setup(what_another_one_has_seen_is_not_looked_at_again, deadline),
         cmocka_unit_test_setup(a_waiter_sleeps_and_says_for_whom, deadline),
         cmocka_unit_test_setup(who_waits_for_many_sleeps_for_the_last, deadline),
+        cmocka_unit_test_setup(who_sets_a_word_wakes_when_it_calls, deadline),
         cmocka_unit_test_setup(progress_that_is_not_enough_does_not_wake, deadline),
         cmocka_unit_test_setup(a_member_that_leaves_releases_those_who_wait_for_it, deadline),
         cmocka_unit_test_setup(abort_releases_sleepers_and_spinners, deadline),

@@ -71,8 +71,7 @@ static void barrier(struct guest *g, enum shmt_barrier kind, uint32_t i) {
             shmt_hit(&g->hall->ball, g->rank, i);
             return;
         case SHMT_BARRIER_MEETING:
-            shmt_gate_reach(&g->gates, SHMT_GATE_PHASE, ++g->phase);
-            (void)shmt_gates_wait(&g->gates, SHMT_GATE_PHASE, g->phase, NULL);
+            (void)shmt_gates_meet(&g->gates, SHMT_GATE_PHASE, ++g->phase);
             return;
         case SHMT_BARRIER_CLOCK:
             shmt_gate_reach(&g->gates, SHMT_GATE_CLOCK, ++g->clock);

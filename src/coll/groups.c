@@ -37,14 +37,14 @@ static void attach(struct shmt_coll *c, struct shmtrain_group *g, uint32_t slot)
 }
 
 int shmt_coll_group_make(struct shmt_coll *c, const uint32_t *rank, uint32_t n, struct shmtrain_group **out) {
-    struct shmtrain_group *g = shmt_own_calloc(1, sizeof *g + n * (2 * sizeof(uint64_t) + sizeof(uint32_t)));
+    struct shmtrain_group *g = shmt_own_calloc(1, sizeof *g + n * (SHMT_GATE_WORDS * sizeof(uint64_t) + sizeof(uint32_t)));
     if (!g) return shmt_no_memory(c->error, "for a group of %u members", n);
     g->of = c;
     g->n = n;
     g->me = NOT_IN;
     g->seen[0] = (uint64_t *)(void *)(g + 1);
-    g->seen[1] = g->seen[0] + n;
-    g->rank = (uint32_t *)(void *)(g->seen[1] + n);
+    for (uint32_t word = 1; word < SHMT_GATE_WORDS; word++) g->seen[word] = g->seen[word - 1] + n;
+    g->rank = (uint32_t *)(void *)(g->seen[SHMT_GATE_WORDS - 1] + n);
     for (uint32_t i = 0; i < n; i++) {
         g->rank[i] = rank[i];
         if (rank[i] == c->place.self) g->me = i;
@@ -130,12 +130,11 @@ static int choose_slot(struct shmt_coll *c, struct shmtrain_group *g, const stru
     return 0;
 }
 
-/* acquire, both: pairs with shmt_gate_reach; nobody writes them now */
+/* acquire: pairs with shmt_gate_set; nobody writes them now */
 static void count_on(struct shmtrain_group *g) {
-    for (uint32_t i = 0; i < g->n && g->of->place.n > 1; i++) {
-        const struct shmt_gate *gate = &g->gates.gate[g->rank[i]];
-        g->tick = shmt_max_u64(g->tick, shmt_max_u64(load_acquire(&gate->clock), load_acquire(&gate->phase)));
-    }
+    for (uint32_t i = 0; i < g->n && g->of->place.n > 1; i++)
+        for (uint32_t word = 0; word < SHMT_GATE_WORDS; word++)
+            g->tick = shmt_max_u64(g->tick, load_acquire(shmt_gate_word(&g->gates.gate[g->rank[i]], word)));
 }
 
 static int settle(struct shmt_coll *c, struct shmtrain_group *g) {

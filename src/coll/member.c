@@ -45,8 +45,7 @@ void shmt_coll_close(struct shmt_coll *c) {
 
 bool shmt_coll_reached(struct shmt_coll *c, struct shmtrain_group *g, enum shmt_gate_word word, uint32_t i, uint64_t target) {
     if (i == g->me || g->seen[word][i] >= target) return true;
-    const struct shmt_gate *gate = &g->gates.gate[g->rank[i]];
-    g->seen[word][i] = load_acquire(word == SHMT_GATE_CLOCK ? &gate->clock : &gate->phase); /* pairs with shmt_gate_reach */
+    g->seen[word][i] = load_acquire(shmt_gate_word(&g->gates.gate[g->rank[i]], word)); /* pairs with shmt_gate_set */
     if (g->seen[word][i] >= target) return true;
     c->wait = (struct shmt_coll_wait){.group = g, .word = word, .i = i, .target = target};
     return false;
@@ -59,6 +58,11 @@ bool shmt_coll_all_reached(struct shmt_coll *c, struct shmtrain_group *g, enum s
         if (!shmt_coll_reached(c, g, word, i, target)) return false;
     }
     return true;
+}
+
+bool shmt_coll_comes_at_once(const struct shmt_coll *c) {
+    const struct shmt_coll_wait *w = &c->wait;
+    return shmt_gate_comes_at_once(&w->group->gates, w->word, w->target, w->group->rank[w->i]);
 }
 
 int shmt_coll_block(struct shmt_coll *c, bool look) {
@@ -75,15 +79,24 @@ int shmt_coll_block(struct shmt_coll *c, bool look) {
 
 /* ---- staging memory ---- */
 
-bool shmt_coll_half_is_free(struct shmt_coll *c, uint64_t turn) {
-    const struct shmt_coll_half *half = &c->half[turn & 1];
-    if (!half->group) return true;
-    if (half->reader != SHMT_COLL_ALL) return shmt_coll_reached(c, half->group, SHMT_GATE_PHASE, half->reader, half->target);
-    return shmt_coll_all_reached(c, half->group, SHMT_GATE_PHASE, half->target);
+/* All have been seen to have begun an operation behind that in which it was laid out, and so have ended that one. */
+static bool is_long_ago(const struct shmt_coll_half *half) {
+    const struct shmtrain_group *g = half->group;
+    uint32_t i = 0;
+    while (i < g->n && (i == g->me || g->seen[SHMT_GATE_CLOCK][i] > half->end)) i++;
+    return i == g->n;
 }
 
-void shmt_coll_half_take(struct shmt_coll *c, struct shmtrain_group *g, uint64_t turn, uint32_t reader, uint64_t target) {
-    c->half[turn & 1] = (struct shmt_coll_half){.group = g, .reader = reader, .target = target};
+bool shmt_coll_half_is_free(struct shmt_coll *c, uint64_t turn) {
+    const struct shmt_coll_half *half = &c->half[turn & 1];
+    if (!half->group || is_long_ago(half)) return true;
+    if (half->reader != SHMT_COLL_ALL) return shmt_coll_reached(c, half->group, SHMT_GATE_READ, half->reader, half->target);
+    return shmt_coll_all_reached(c, half->group, SHMT_GATE_READ, half->target);
+}
+
+void shmt_coll_half_take(struct shmt_coll *c, struct shmtrain_group *g, uint64_t turn, uint32_t reader, uint64_t target,
+                         uint64_t end) {
+    c->half[turn & 1] = (struct shmt_coll_half){.group = g, .reader = reader, .target = target, .end = end};
 }
 
 unsigned char *shmt_coll_half_of(const struct shmt_coll *c, uint32_t rank, uint64_t turn) {
@@ -95,15 +108,21 @@ unsigned char *shmt_coll_half_of(const struct shmt_coll *c, uint32_t rank, uint6
 void shmt_coll_lay(struct shmt_coll_op *op, uint64_t ticks) {
     SHMT_POINT("coll:lay");
     op->laid = ticks;
-    shmt_gate_reach(&op->group->gates, SHMT_GATE_CLOCK, op->base + ticks);
+    shmt_gate_set(&op->group->gates, SHMT_GATE_CLOCK, op->base + ticks);
     SHMT_POINT("coll:laid");
 }
 
 void shmt_coll_note_read(struct shmt_coll_op *op, uint64_t ticks) {
     SHMT_POINT("coll:read");
     op->read = ticks;
-    shmt_gate_reach(&op->group->gates, SHMT_GATE_PHASE, op->base + ticks);
+    shmt_gate_set(&op->group->gates, SHMT_GATE_READ, op->base + ticks);
     SHMT_POINT("coll:noted");
+}
+
+void shmt_coll_note_reduced(struct shmt_coll_op *op) {
+    SHMT_POINT("coll:reduced");
+    op->read = 1;
+    shmt_gate_set(&op->group->gates, SHMT_GATE_PHASE, op->base + 1);
 }
 
 struct shmt_coll_note *shmt_coll_note_of(const struct shmt_coll_op *op, uint32_t i) {

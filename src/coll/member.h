@@ -18,8 +18,8 @@ struct shmtrain_group {
     uint64_t tick;              /* that all operations so far have come to */
     uint64_t begun, operations; /* the clock of who has begun the last of them; how many there were */
     struct shmt_gates gates;
-    uint32_t *rank;    /* (n) */
-    uint64_t *seen[2]; /* (n) of each enum shmt_gate_word: what I have seen the members at */
+    uint32_t *rank;                  /* (n) */
+    uint64_t *seen[SHMT_GATE_WORDS]; /* (n) of each enum shmt_gate_word: what I have seen the members at */
     struct shmtrain_group *next;
 };
 
@@ -35,7 +35,7 @@ struct shmt_coll_wait {
 struct shmt_coll_half {
     struct shmtrain_group *group; /* NULL: nobody */
     uint32_t reader;
-    uint64_t target;
+    uint64_t target, end; /* end: the clock with which its operation ends */
 };
 
 struct shmt_coll {
@@ -83,16 +83,22 @@ int shmt_coll_group_leave(struct shmt_coll *c, struct shmtrain_group *group);
 bool shmt_coll_reached(struct shmt_coll *c, struct shmtrain_group *g, enum shmt_gate_word word, uint32_t i, uint64_t target);
 bool shmt_coll_all_reached(struct shmt_coll *c, struct shmtrain_group *g, enum shmt_gate_word word, uint64_t target);
 
+/* A few looks for what c->wait says: true when it is there. */
+bool shmt_coll_comes_at_once(const struct shmt_coll *c);
+
 /* Waits for what c->wait says. 0; _STOPPED; _DIED: it will never come, which names it. `look`: only looks whether that is so. */
 int shmt_coll_block(struct shmt_coll *c, bool look);
 
 /* My half for tick `tick` is free: nobody reads it any more. Then it is taken: `reader` will have read it at phase `target`. */
 bool shmt_coll_half_is_free(struct shmt_coll *c, uint64_t turn);
-void shmt_coll_half_take(struct shmt_coll *c, struct shmtrain_group *g, uint64_t turn, uint32_t reader, uint64_t target);
+void shmt_coll_half_take(struct shmt_coll *c, struct shmtrain_group *g, uint64_t turn, uint32_t reader, uint64_t target,
+                         uint64_t end);
 unsigned char *shmt_coll_half_of(const struct shmt_coll *c, uint32_t rank, uint64_t turn);
 
+/* Others see them; those who sleep are called when the member can go on no further (run.c). */
 void shmt_coll_lay(struct shmt_coll_op *op, uint64_t ticks);       /* I have laid out so many ticks of the operation */
 void shmt_coll_note_read(struct shmt_coll_op *op, uint64_t ticks); /* I have read so many */
+void shmt_coll_note_reduced(struct shmt_coll_op *op);              /* my slice is in the buffers of all */
 
 struct shmt_coll_note *shmt_coll_note_of(const struct shmt_coll_op *op, uint32_t i);
 

@@ -141,7 +141,7 @@ static bool send(struct shmt_coll *c, struct shmt_coll_op *op, const struct shmt
     if (step->to != SHMT_COLL_NOBODY) {
         if (!shmt_coll_half_is_free(c, tick)) return false;
         move(op, step, true, op->chunk * q, (op->chunk + 1) * q, shmt_coll_half_of(c, c->place.self, tick));
-        shmt_coll_half_take(c, op->group, tick, step->to, tick + 1);
+        shmt_coll_half_take(c, op->group, tick, step->to, tick + 1, UINT64_MAX);
     }
     shmt_coll_lay(op, op->read + 1);
     return true;

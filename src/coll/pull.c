@@ -48,7 +48,8 @@ static bool stage(struct shmt_coll *c, struct shmt_coll_op *op) {
     const uint32_t blocks = blocks_of(op);
     for (uint32_t b = 0; b < blocks; b++)
         memcpy(half + b * op->piece * op->each, op->in + (b * op->n + i * op->piece) * op->each, piece_of(op, i) * op->each);
-    shmt_coll_half_take(c, op->group, tick, RULES[op->kind].all_read ? SHMT_COLL_ALL : op->root, tick + 1);
+    shmt_coll_half_take(c, op->group, tick, RULES[op->kind].all_read ? SHMT_COLL_ALL : op->root, tick + 1,
+                        op->base + op->pieces);
     return true;
 }
 
@@ -125,8 +126,8 @@ static void note_piece(struct shmt_coll_op *op) {
 static bool is_given_back(struct shmt_coll *c, struct shmt_coll_op *op) {
     const uint64_t end = op->base + op->pieces;
     if (!lays(op) || shmt_coll_pull_is_inline(op) || shmt_coll_note_of(op, op->group->me)->is.lent.in_at == 0) return true;
-    if (RULES[op->kind].all_read) return shmt_coll_all_reached(c, op->group, SHMT_GATE_PHASE, end);
-    return shmt_coll_reached(c, op->group, SHMT_GATE_PHASE, op->root, end);
+    if (RULES[op->kind].all_read) return shmt_coll_all_reached(c, op->group, SHMT_GATE_READ, end);
+    return shmt_coll_reached(c, op->group, SHMT_GATE_READ, op->root, end);
 }
 
 /* One piece is laid out ahead of the one that is read. */

@@ -55,7 +55,7 @@ static int lent(struct shmt_coll *c, struct shmt_coll_op *op) {
     if (op->read == 0) {
         if (!shmt_coll_all_reached(c, op->group, SHMT_GATE_CLOCK, op->base + 1)) return 0;
         if (reduce_lent(c, op) < 0) return c->error->status;
-        shmt_coll_note_read(op, 1);
+        shmt_coll_note_reduced(op);
     }
     return shmt_coll_all_reached(c, op->group, SHMT_GATE_PHASE, op->base + 1);
 }
@@ -75,7 +75,7 @@ static bool stage(struct shmt_coll *c, struct shmt_coll_op *op) {
     if (op->n > 0)
         memcpy(shmt_coll_half_of(c, c->place.self, turn), op->in + op->read / 2 * op->piece * op->each,
                elements(op) * op->each);
-    shmt_coll_half_take(c, op->group, turn, SHMT_COLL_ALL, op->base + op->read + 2);
+    shmt_coll_half_take(c, op->group, turn, SHMT_COLL_ALL, op->base + op->read + 2, op->base + 2 * op->pieces);
     shmt_coll_lay(op, op->laid + 1);
     return true;
 }

@@ -14,6 +14,9 @@
  * `sleepers` before it announces (a'), and out when it is awake; the publisher looks at that number behind (c) (d'). Both are seq_cst,
  * too: if d' does not see a', then c is before b, as above. Who dies asleep stays counted, which costs looks in vain.
  *
+ * shmt_gate_set and shmt_gate_call are (c) and (d) apart, with a fence between them: what is done between is done while the line of (c) is
+ * still on its way.
+ *
  * `asleep` has a second writer, the publisher, but only of 0, which means "look again". Should it hit a later announcement of
  * the same sleeper, the sleeper looks once more in vain. What a dead sleeper has left there costs one wake-up of nobody.
  * A publisher that dies between its 0 and its wake-up leaves a sleeper whom nobody sees asleep: hence shmt_gates_wake_after_death.
@@ -50,15 +53,14 @@ static struct shmt_gate *gate_of(const struct shmt_gates *gates, uint32_t i) {
 }
 
 static _Atomic uint64_t *word_of(const struct shmt_gates *gates, enum shmt_gate_word word, uint32_t i) {
-    struct shmt_gate *gate = gate_of(gates, i);
-    return word == SHMT_GATE_CLOCK ? &gate->clock : &gate->phase;
+    return shmt_gate_word(gate_of(gates, i), word);
 }
 
 /* What `asleep` holds in shmt_gates_wait_until; no code of a member's word is as large. */
 #define FOR_AN_ANSWER UINT32_MAX
 
 /* What `asleep` holds while its owner sleeps for member i's word: never 0. */
-static uint32_t sleep_code(enum shmt_gate_word word, uint32_t i) { return (i + 1) << 1 | (word == SHMT_GATE_PHASE); }
+static uint32_t sleep_code(enum shmt_gate_word word, uint32_t i) { return (i + 1) << 2 | word; }
 
 /* Acquire pairs with the release of whoever changed the member word: a member that leaves has written its results before. */
 static bool counts(const struct shmt_gates *gates, uint32_t i) {
@@ -77,13 +79,9 @@ static void wake(struct shmt_gate *sleeper) {
     shmt_host()->wake(&sleeper->asleep);
 }
 
-void shmt_gate_reach(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t value) {
-    SHMT_POINT("reach:before");
-    SHMT_GROWS(word == SHMT_GATE_CLOCK ? "clock" : "phase", word_of(gates, word, gates->self), value);
-    store_seq_cst(word_of(gates, word, gates->self), value); /* (c); its release pairs with the acquire in `reached` and _min */
-    SHMT_POINT("reach:after");
-    if (load_seq_cst(&gate_of(gates, gates->self)->sleepers) == 0) return; /* (d') */
+static void wake_those_who_wait(const struct shmt_gates *gates, enum shmt_gate_word word) {
     const uint32_t code = sleep_code(word, gates->self);
+    const uint64_t value = load_relaxed(word_of(gates, word, gates->self)); /* relaxed: my own word */
     for (uint32_t i = 0; i < gates->n; i++) {
         struct shmt_gate *other = gate_of(gates, i);
         if (load_seq_cst(&other->asleep) != code) continue; /* (d) */
@@ -91,6 +89,32 @@ void shmt_gate_reach(const struct shmt_gates *gates, enum shmt_gate_word word, u
          * later one was made after (c) and needs no wake-up. */
         if (load_relaxed(&other->until) <= value) wake(other);
     }
+}
+
+static bool somebody_sleeps(const struct shmt_gates *gates) {
+    return load_seq_cst(&gate_of(gates, gates->self)->sleepers) != 0; /* (d') */
+}
+
+void shmt_gate_reach(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t value) {
+    SHMT_POINT("reach:before");
+    SHMT_GROWS("word of a gate", word_of(gates, word, gates->self), value);
+    store_seq_cst(word_of(gates, word, gates->self), value); /* (c); its release pairs with the acquire in `reached` and _min */
+    SHMT_POINT("reach:after");
+    if (somebody_sleeps(gates)) wake_those_who_wait(gates, word);
+}
+
+void shmt_gate_set(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t value) {
+    SHMT_POINT("reach:before");
+    SHMT_GROWS("word of a gate", word_of(gates, word, gates->self), value);
+    store_release(word_of(gates, word, gates->self), value); /* (c), with the fence below; pairs as in shmt_gate_reach */
+    SHMT_POINT("reach:after");
+}
+
+void shmt_gate_call(const struct shmt_gates *gates) {
+    fence_seq_cst(); /* between (c) and (d') */
+    SHMT_POINT("call:before");
+    if (!somebody_sleeps(gates)) return;
+    for (uint32_t word = 0; word < SHMT_GATE_WORDS; word++) wake_those_who_wait(gates, word);
 }
 
 uint64_t shmt_gates_min(const struct shmt_gates *gates, enum shmt_gate_word word) {
@@ -215,10 +239,25 @@ static int wait_for_those(const struct shmt_gates *gates, enum shmt_gate_word wo
     return gave_up;
 }
 
-int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t *for_whom_out) {
+static struct look look_at_all(const struct shmt_gates *gates, enum shmt_gate_word word) {
     const bool shared = gates->met && word == SHMT_GATE_PHASE; /* then all go the same way */
-    const struct look all = {.at = (shared || gates->self == 0 ? gates->n : gates->self) - 1, .left = gates->n};
-    return wait_for_those(gates, word, target, all, for_whom_out);
+    return (struct look){.at = (shared || gates->self == 0 ? gates->n : gates->self) - 1, .left = gates->n};
+}
+
+int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t *for_whom_out) {
+    return wait_for_those(gates, word, target, look_at_all(gates, word), for_whom_out);
+}
+
+int shmt_gates_meet(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t value) {
+    struct look look = look_at_all(gates, word);
+    shmt_gate_set(gates, word, value);
+    while (somebody_missing(gates, word, value, &look) && comes_at_once(gates, word, value, look.at)) continue;
+    shmt_gate_call(gates);
+    return wait_for_those(gates, word, value, look, NULL);
+}
+
+bool shmt_gate_comes_at_once(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t member) {
+    return comes_at_once(gates, word, target, member);
 }
 
 int shmt_gates_wait_for(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t member) {

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <stdalign.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/atomic.h"
@@ -28,6 +29,9 @@ struct shmt_gate {
     alignas(SHMT_LINE) _Atomic uint32_t asleep; /* owner: whom it may be sleeping for, see gate.c; anybody: 0, "look again" */
     _Atomic uint32_t sleepers; /* anybody: how many may be sleeping for the owner's words; one who dies asleep stays counted */
     _Atomic uint64_t until;    /* owner, before `asleep`: the value that it sleeps for */
+    alignas(64) _Atomic uint64_t
+        read; /* owner: how far it has read what others have laid out (coll). Seldom waited for: so it is stored
+                                          to a line that nobody has taken away */
 };
 
 /* What a waiter looks at besides the gates. */
@@ -53,12 +57,26 @@ struct shmt_gates {
     void *tell_arg;
 };
 
-enum shmt_gate_word { SHMT_GATE_CLOCK, SHMT_GATE_PHASE };
+enum shmt_gate_word { SHMT_GATE_CLOCK, SHMT_GATE_PHASE, SHMT_GATE_READ };
+#define SHMT_GATE_WORDS 3
+
+static inline _Atomic uint64_t *shmt_gate_word(struct shmt_gate *gate, enum shmt_gate_word word) {
+    return word == SHMT_GATE_CLOCK ? &gate->clock : word == SHMT_GATE_PHASE ? &gate->phase : &gate->read;
+}
 
 /* Publishes that I have reached `value` (never less than before): everything that I wrote before is visible to whoever
  * reads the word with the functions below. Wakes those who sleep for it. Never blocks; costs one full fence, and a look at n
  * lines where somebody sleeps for a word of mine. */
 void shmt_gate_reach(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t value);
+
+/* The same in two steps: others see the value; then they are woken, for all that I have set since. Between the two a member may look at the
+ * words of others, which takes no longer than its own word's way. It does not block, sleep or go away before it has called. */
+void shmt_gate_set(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t value);
+void shmt_gate_call(const struct shmt_gates *gates);
+
+/* A few looks at a member's word, as long as a few trips of a cache line between cores: true as soon as it has reached `target`. Does not
+ * look where waiters do not spin. */
+bool shmt_gate_comes_at_once(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t member);
 
 /* The smallest value of `word` over the members that count (myself included); UINT64_MAX when none counts. What those members
  * wrote before they reached it is visible afterwards. */
@@ -71,8 +89,11 @@ uint64_t shmt_gates_min(const struct shmt_gates *gates, enum shmt_gate_word word
  * waiters spin: for longer than it takes to look a few times), in either case. */
 int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t *for_whom_out);
 
-/* The same for one member alone, whoever else is missing; also returns 0 when the member does not count (any more), and the caller looks
- * whether it had reached the target. */
+/* Reaches `value`, and waits until all have: shmt_gate_reach and shmt_gates_wait, and faster. */
+int shmt_gates_meet(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t value);
+
+/* As shmt_gates_wait, for one member alone, whoever else is missing; also returns 0 when the member does not count (any more), and the
+ * caller looks whether it had reached the target. */
 int shmt_gates_wait_for(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t member);
 
 /* Waits until `ready` returns nonzero. The waiter alone calls it, many times, so it has to be quick. It may read anything and

@@ -14,7 +14,7 @@
 #include "ps/tape.h"
 #include "sync/gate.h"
 
-#define SHMT_SHM_LAYOUT_VERSION 20
+#define SHMT_SHM_LAYOUT_VERSION 21
 #define SHMT_SHM_BLOCK \
     SHMT_TERMS_BLOCK /* floats that an apply phase changes at a time: 16 lines, whose touched bytes are two words */
 

@@ -116,10 +116,11 @@ static void pay_for_seeing_all(const struct shmt_gates *gates) {
 
 int shmt_shm_meet(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns) {
     pay_for_coming(&p->meeting);
-    shmt_gate_reach(&p->meeting, SHMT_GATE_PHASE, ++p->phase);
-    const int rc = shmt_shm_wait_for_all(p, wait_ns);
+    p->wait_ns = wait_ns;
+    const int gave_up = shmt_gates_meet(&p->meeting, SHMT_GATE_PHASE, ++p->phase);
+    SHMT_POINT("meet:passed");
     pay_for_seeing_all(&p->meeting);
-    return rc;
+    return gave_up ? SHMTRAIN_E_STOPPED : 0;
 }
 
 struct shmt_locks shmt_shm_locks(const struct shmt_shm_seat *p, uint32_t replica, uint32_t t) {
