@@ -73,6 +73,7 @@ void shmt_point(const char *name) {
     if (!shmt_fiber_asks(&who) || g_calm) return;
     uint64_t passed;
     const uint64_t ns = hostile_delay(name, who, &passed), now_ns = shmt_now_ns();
+    if (g.began_ns == 0) g.began_ns = now_ns; /* of fibers: before them time is the machine's */
     if (now_ns - g.began_ns > MOST_NS) give_up("somebody was not woken, or it does not end");
     if (ns > 0) shmt_host()->sleep_until(now_ns + ns);
     if (!may_die(who) || hostile_draw(6 + g.rarity * passed) != 0) return;
@@ -249,7 +250,6 @@ static void run_seed(const struct kase *k, uint32_t n_guests, uint64_t seed) {
     memset(&g, 0, sizeof g);
     g.seed = seed;
     hostile_begin(seed, SEATS);
-    g.began_ns = shmt_now_ns();
     g.first_guest = k->n_seats - n_guests;
     shmt_mode_name(&k->policy, NULL, mode, sizeof mode);
     snprintf(g.what, sizeof g.what, "%.60s, %u workers, places for %u guests", mode, g.first_guest, n_guests);
