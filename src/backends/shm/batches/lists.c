@@ -1,9 +1,9 @@
 /* The lists of a batch's terms (update/terms.h), and the slices of the parameters that follow from them, one for each seat: see
  * batches_priv.h. Called by batches.c and update.c.
  *
- * A line costs about as much to update as three terms cost to sum, and in the order of frequency half of all terms are those of
- * a few lines: slices of equal length would leave nearly all sums to the first seat. So the chief counts the terms of its own
- * chunks now and then. Where the cuts are changes no bit (update/terms.h). */
+ * In the order of frequency half of all terms are those of a few lines, and what an update costs is for the most part fetching lines that
+ * change, because all seats have read them: slices of equal length would leave nearly all of it to the first seat. So the chief counts the
+ * terms of its own chunks now and then, and weighs them. Where the cuts are changes no bit (update/terms.h). */
 #include <string.h>
 
 #include "backends/shm/batches/batches_priv.h"
@@ -15,7 +15,8 @@
 #define EVERY     64   /* batches */
 #define MOST_BINS 4096 /* that terms are counted in; each a line, or of large tables some */
 #define LINE      SHMT_TOUCH_FLOATS
-#define CUT       SHMT_NORM_FLOATS /* slices are whole parts of the norm */
+#define BLOCK     (SHMT_SHM_BLOCK / LINE) /* lines that are updated together, if one of them changes */
+#define CUT       SHMT_NORM_FLOATS        /* slices are whole parts of the norm */
 
 static bool are_kept(const struct shmt_store *store) { return store->layout.terms > 0; }
 
@@ -44,7 +45,9 @@ struct shmt_terms shmt_shm_list(const struct shmt_store *store, uint32_t chunk) 
 }
 
 void shmt_shm_touch_list(const struct shmt_store *store, uint32_t chunk, bool writes) {
-    const uint64_t n = are_kept(store) && shmt_host_touches() ? n_of(store, chunk) : 0;
+    if (!are_kept(store) || !shmt_host_touches()) return;
+    const uint64_t n = n_of(store, chunk);
+    shmt_touch(&store->terms_head[chunk].head, sizeof(struct shmt_terms_head), writes);
     if (n == 0) return;
     shmt_touch(ids_of(store, chunk), n * sizeof(uint32_t), writes);
     shmt_touch(values_of(store, chunk), n * sizeof(float), writes);
@@ -70,11 +73,31 @@ void shmt_shm_sum_lists(const struct shmt_shm_seat *p, uint64_t from, uint64_t t
 
 /* ---- slices ---- */
 
+/* About what it costs, in nanoseconds: to sum a term; to take a line from those who have read it; to update one, and one of each plane of
+ * the state, in a block in which something changes, or to look at another block's. Ratios of a machine whose cores are apart; that they
+ * are rough costs some balance, no more (docs/performance.md). */
+enum { TERM = 2, CHANGED = 16, UPDATED = 1 };
+
 /* Counts a chunk's terms in bins of so many floats. */
-static void count_terms(const struct shmt_store *store, uint32_t chunk, uint64_t floats, uint32_t *terms) {
+static void count_terms(const struct shmt_store *store, uint32_t chunk, uint64_t floats, uint64_t *terms) {
     const uint32_t *id = ids_of(store, chunk), n = n_of(store, chunk);
     for (uint32_t k = 0; k < n; k++)
         if (id[k] < store->layout.flat.n) terms[id[k] / floats]++;
+}
+
+/* Of n bins of `lines` lines the cost in the place of the terms, of which all seats together have `times` as many. */
+static void weigh(const struct shmt_store *store, uint64_t lines, uint64_t n, uint32_t times, uint64_t *bin) {
+    const uint64_t per_block = shmt_max_u64(1, BLOCK / lines), update = UPDATED * lines * (1 + store->layout.planes);
+    const bool all = shmt_rule_moves_all(&store->spec.rule);
+    for (uint64_t from = 0, to; from < n; from = to) {
+        uint64_t in_block = 0;
+        to = shmt_min_u64(n, from + per_block);
+        for (uint64_t i = from; i < to; i++) in_block += bin[i];
+        for (uint64_t i = from; i < to; i++) {
+            const uint64_t terms = bin[i] * times;
+            bin[i] = (all || in_block > 0 ? update : UPDATED) + TERM * terms + CHANGED * shmt_min_u64(terms, lines);
+        }
+    }
 }
 
 void shmt_shm_cut_slices(struct shmt_shm_seat *chief) {
@@ -82,12 +105,13 @@ void shmt_shm_cut_slices(struct shmt_shm_seat *chief) {
     const uint64_t lines = shmt_ceil_div(store->layout.flat.n, LINE), each = shmt_ceil_div(lines, MOST_BINS);
     const uint64_t n = shmt_ceil_div(lines, each);
     const uint32_t n_present = chief->seat.n_present;
-    uint32_t terms[MOST_BINS];
+    uint64_t bin[MOST_BINS];
     if (!are_kept(store) || chief->seat.rank != 0 || chief->cut_step == chief->step) return;
     if (chief->cut_step != SHMT_NO_LIMIT && chief->step % EVERY != 0) return;
-    memset(terms, 0, n * sizeof *terms);
-    for (uint32_t chunk = chief->from; chunk < chief->to; chunk++) count_terms(store, chunk, each * LINE, terms);
-    shmt_cut_evenly(terms, n, 3 * each, n_present, n_present, store->cut); /* in thirds of what a line costs */
+    memset(bin, 0, n * sizeof *bin);
+    for (uint32_t chunk = chief->from; chunk < chief->to; chunk++) count_terms(store, chunk, each * LINE, bin);
+    weigh(store, each, n, n_present, bin);
+    shmt_cut_evenly(bin, n, n_present, store->cut);
     for (uint32_t i = 0; i < n_present; i++) store->cut[i] *= each * LINE;
     chief->cut_step = chief->step;
 }
