@@ -13,8 +13,9 @@ speed     examples a second of two workers, over those of two runs of one worker
 waiting   what --slow adds to the share of two workers' time that they wait, in percent of their time
 
 Each line has medians: measured, predicted, and how far the prediction is off (speed: in percent of what was measured; waiting: in points).
-There is one prediction for three pairs, and costs are measured anew for each. Run it on an idle machine with two cores;
-docs/simulator.md has a table.
+Three pairs and one prediction, for which costs are measured anew, take turns, and each prediction is compared with its three pairs: so what
+drifts from one minute to the next is in both. Beside the speed stand the least and the most of these turns. Run it on an idle machine with two
+cores; docs/simulator.md has a table.
 """
 import argparse
 import json
@@ -23,6 +24,8 @@ import os
 import statistics
 import subprocess
 import sys
+
+PAIRS = 3 # to a prediction
 
 
 class Bench:
@@ -60,32 +63,34 @@ class Bench:
         return max(2, math.ceil(self.options.seconds * 3 / max(report["train_seconds"], 1e-3)))
 
     def measured(self, mode, epochs):
+        """Of three pairs the medians: speed, and what --slow adds to waiting."""
         ratios, waits = [], []
-        for _ in range(self.options.pairs):
+        for _ in range(PAIRS):
             two = self.run(mode, 2, epochs)
             ratios.append(two["examples_per_second"] / self.together(mode, epochs))
             slow = self.run(mode, 2, epochs, "--slow", self.options.slow)
             waits.append(100 * (slow["wait_fraction"] - two["wait_fraction"]))
-        return ratios, waits
+        return statistics.median(ratios), statistics.median(waits)
 
-    def predicted(self, mode):
-        ratios, waits = [], []
-        for seed in range(1, max(2, self.options.pairs // 3) + 1):
-            fibers = ["--spawn", f"fibers:{seed}", "--sim"]
-            one = self.run(mode, 1, 5, *fibers, "measured")
-            # One worker has no quorum, and goes another way; else the same costs, so that what drifts between two measurements is in neither.
-            two = self.run(mode, 2, 5, *fibers, "measured" if mode.startswith("backup") else one["sim"])
-            slow = self.run(mode, 2, 5, *fibers, two["sim"], "--slow", self.options.slow)
-            ratios.append(two["examples_per_second"] / (2 * one["examples_per_second"]))
-            waits.append(100 * (slow["wait_fraction"] - two["wait_fraction"]))
-        return ratios, waits
+    def predicted(self, mode, seed):
+        fibers = ["--spawn", f"fibers:{seed}", "--sim"]
+        one = self.run(mode, 1, 5, *fibers, "measured")
+        # One worker has no quorum, and goes another way; else the same costs, so that what drifts between two measurements is in neither.
+        two = self.run(mode, 2, 5, *fibers, "measured" if mode.startswith("backup") else one["sim"])
+        slow = self.run(mode, 2, 5, *fibers, two["sim"], "--slow", self.options.slow)
+        speed = two["examples_per_second"] / (2 * one["examples_per_second"])
+        return speed, 100 * (slow["wait_fraction"] - two["wait_fraction"])
 
     def compare(self, mode):
         epochs = self.epochs(mode)
-        real = [statistics.median(values) for values in self.measured(mode, epochs)]
-        told = [statistics.median(values) for values in self.predicted(mode)]
-        off = 100 * (told[0] / real[0] - 1)
-        print(f"| {mode} | {real[0]:.3f} | {told[0]:.3f} | {off:+.1f} % | {real[1]:.1f} | {told[1]:.1f} | {told[1] - real[1]:+.1f} |", flush=True)
+        rounds = []
+        for seed in range(1, max(1, self.options.pairs // PAIRS) + 1):
+            real, told = self.measured(mode, epochs), self.predicted(mode, seed)
+            rounds.append((real[0], told[0], 100 * (told[0] / real[0] - 1), real[1], told[1], told[1] - real[1]))
+        speed, told, off, waits, told_waits, waits_off = (statistics.median(values) for values in zip(*rounds))
+        least, most = min(r[0] for r in rounds), max(r[0] for r in rounds)
+        print(f"| {mode} | {speed:.3f} [{least:.3f} .. {most:.3f}] | {told:.3f} | {off:+.1f} % | {waits:.1f} | {told_waits:.1f} | {waits_off:+.1f} |",
+              flush=True)
 
 
 def main():

@@ -70,6 +70,23 @@ static bool counts(const struct shmt_gates *gates, uint32_t i) {
 /* Only a hint to leave: nothing is read on the strength of it. */
 static bool aborted(const struct shmt_gates *gates) { return load_relaxed(gates->watch.abort) != 0; }
 
+/* ---- where memory takes virtual time, so do the lines by which members see one another ---- */
+
+static void pay_for_mine(const struct shmt_gates *gates, enum shmt_gate_word word) { /* which others have read since */
+    shmt_touch_alone((const void *)(uintptr_t)word_of(gates, word, gates->self), sizeof(uint64_t), true);
+}
+
+static void pay_for_all(const struct shmt_gates *gates, enum shmt_gate_word word) {
+    if (!shmt_host_touches()) return;
+    const bool shared = gates->met && word == SHMT_GATE_PHASE;
+    if (shared) shmt_touch((const void *)(uintptr_t)gates->met, sizeof *gates->met, false);
+    for (uint32_t i = 0; i < gates->n && !shared; i++)
+        shmt_touch((const void *)(uintptr_t)word_of(gates, word, i), sizeof(uint64_t), false);
+    shmt_spend(SHMT_SPENT_TOUCHING, 1);
+}
+
+/* ---- publishing ---- */
+
 static void wake(struct shmt_gate *sleeper) {
     SHMT_POINT("wake:before");
     /* Release is enough: the host's queue orders it with the sleeper's comparison, and the sleeper reads nothing on its
@@ -96,6 +113,7 @@ static bool somebody_sleeps(const struct shmt_gates *gates) {
 }
 
 void shmt_gate_reach(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t value) {
+    pay_for_mine(gates, word);
     SHMT_POINT("reach:before");
     SHMT_GROWS("word of a gate", word_of(gates, word, gates->self), value);
     store_seq_cst(word_of(gates, word, gates->self), value); /* (c); its release pairs with the acquire in `reached` and _min */
@@ -104,6 +122,7 @@ void shmt_gate_reach(const struct shmt_gates *gates, enum shmt_gate_word word, u
 }
 
 void shmt_gate_set(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t value) {
+    pay_for_mine(gates, word);
     SHMT_POINT("reach:before");
     SHMT_GROWS("word of a gate", word_of(gates, word, gates->self), value);
     store_release(word_of(gates, word, gates->self), value); /* (c), with the fence below; pairs as in shmt_gate_reach */
@@ -124,6 +143,7 @@ uint64_t shmt_gates_min(const struct shmt_gates *gates, enum shmt_gate_word word
         const uint64_t value = load_acquire(word_of(gates, word, i)); /* pairs with (c) */
         if (value < least) least = value;
     }
+    pay_for_all(gates, word);
     return least;
 }
 
@@ -245,7 +265,9 @@ static struct look look_at_all(const struct shmt_gates *gates, enum shmt_gate_wo
 }
 
 int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t *for_whom_out) {
-    return wait_for_those(gates, word, target, look_at_all(gates, word), for_whom_out);
+    const int rc = wait_for_those(gates, word, target, look_at_all(gates, word), for_whom_out);
+    pay_for_all(gates, word);
+    return rc;
 }
 
 int shmt_gates_meet(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t value) {
@@ -253,7 +275,9 @@ int shmt_gates_meet(const struct shmt_gates *gates, enum shmt_gate_word word, ui
     shmt_gate_set(gates, word, value);
     while (somebody_missing(gates, word, value, &look) && comes_at_once(gates, word, value, look.at)) continue;
     shmt_gate_call(gates);
-    return wait_for_those(gates, word, value, look, NULL);
+    const int rc = wait_for_those(gates, word, value, look, NULL);
+    pay_for_all(gates, word);
+    return rc;
 }
 
 bool shmt_gate_comes_at_once(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t member) {

@@ -67,4 +67,11 @@ static inline void shmt_touch(const void *at, uint64_t bytes, bool writes) {
     if (shmt_host()->touch) shmt_host()->touch(at, bytes, writes);
 }
 
+/* A word or a few, which are fetched by themselves: paid for at once. */
+static inline void shmt_touch_alone(const void *at, uint64_t bytes, bool writes) {
+    if (!shmt_host_touches()) return;
+    shmt_touch(at, bytes, writes);
+    shmt_spend(SHMT_SPENT_TOUCHING, 1);
+}
+
 static inline void shmt_sleep_ns(uint64_t ns) { shmt_host()->sleep_until(shmt_host()->now_ns() + ns); }

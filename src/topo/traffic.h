@@ -8,9 +8,9 @@
 struct shmt_topo;
 
 struct shmt_traffic {
-    double
-        line_ns; /* to fetch a line that another core has written, or to take it from there for writing: a ball's way to another
-                         core is both; 0: there is one core */
+    /* To fetch a line that another core has written, or to take it from there for writing, while both want the same few lines all the time;
+     * no less than half of a ball's way to another core, which is both. 0: there is one core. */
+    double line_ns;
     double next_ns;   /* of each further line that a core fetches at the same time, while another core wants them, too */
     double bandwidth; /* bytes a nanosecond that all cores together read, up to SHMT_TRAFFIC_CORES */
 };

@@ -99,27 +99,10 @@ int shmt_shm_wait_for_all(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns) {
     return gave_up ? SHMTRAIN_E_STOPPED : 0;
 }
 
-/* Where memory takes virtual time, so do the lines by which members see one another: my own, which they have read since, and theirs. */
-static void pay_for_coming(const struct shmt_gates *gates) {
-    if (!shmt_host_touches()) return;
-    shmt_touch((const char *)gates->gate + gates->self * gates->stride_bytes, sizeof(uint64_t), true);
-    shmt_spend(SHMT_SPENT_TOUCHING, 1);
-}
-
-static void pay_for_seeing_all(const struct shmt_gates *gates) {
-    if (!shmt_host_touches()) return;
-    if (gates->met) shmt_touch((const void *)(uintptr_t)gates->met, sizeof *gates->met, false);
-    for (uint32_t i = 0; i < gates->n && !gates->met; i++)
-        shmt_touch((const char *)gates->gate + i * gates->stride_bytes, sizeof(uint64_t), false);
-    shmt_spend(SHMT_SPENT_TOUCHING, 1);
-}
-
 int shmt_shm_meet(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns) {
-    pay_for_coming(&p->meeting);
     p->wait_ns = wait_ns;
     const int gave_up = shmt_gates_meet(&p->meeting, SHMT_GATE_PHASE, ++p->phase);
     SHMT_POINT("meet:passed");
-    pay_for_seeing_all(&p->meeting);
     return gave_up ? SHMTRAIN_E_STOPPED : 0;
 }
 

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/point.h"
 #include "consistency/quorum.h"
+#include "sync/host.h"
 
 #define WORDS (SHMT_MAX_SEATS / 64)
 
@@ -21,6 +22,7 @@ static struct shmt_shm_list *list_of(const struct shmt_store *store, uint64_t wo
 static uint32_t n_words(const struct shmt_store *store) { return (uint32_t)shmt_ceil_div(store->spec.n_seats, 64); }
 
 uint64_t shmt_shm_rounds_closed(const struct shmt_store *store) {
+    shmt_touch_alone((const void *)(uintptr_t)&store->control->round, sizeof(uint64_t), false);
     return closed_of(load_acquire(&store->control->round)); /* pairs with the release in `close_round` */
 }
 
@@ -45,6 +47,12 @@ static uint32_t before_me(const struct shmt_shm_seat *p, uint32_t seat) {
     return (p->seat.rank + p->store->spec.n_seats - 1 - seat) % p->store->spec.n_seats;
 }
 
+/* Where memory takes virtual time: a seat's clock, and what it offers. */
+static void pay_for_offer(const struct shmt_store *store, uint32_t seat) {
+    shmt_touch(&store->front[seat].gate.clock, sizeof(uint64_t), false);
+    shmt_touch(&store->offer[seat].items, sizeof(uint64_t), false);
+}
+
 /* True when enough are there. *missing_out: somebody who has work and is not, if there is one. */
 static bool look_around(struct look *look, uint32_t *missing_out) {
     const struct shmt_store *store = look->p->store;
@@ -53,6 +61,7 @@ static bool look_around(struct look *look, uint32_t *missing_out) {
     uint32_t nearest = UINT32_MAX;
     for (uint32_t seat = 0; seat < store->spec.n_seats; seat++) {
         /* acquire: who has no work any more has its last clock; pairs with the release in shmt_shm_stop_counting */
+        pay_for_offer(store, seat);
         const bool works = load_acquire(&store->front[seat].working) != 0;
         /* acquire: its gradient and its offer; pairs with the release in shmt_gate_reach */
         const bool arrived = load_acquire(&store->front[seat].gate.clock) == look->round + 1;
@@ -63,6 +72,7 @@ static bool look_around(struct look *look, uint32_t *missing_out) {
         nearest = before_me(look->p, seat);
         *missing_out = seat;
     }
+    shmt_spend(SHMT_SPENT_TOUCHING, 1);
     return shmt_attendance_is_enough(&look->all, asked(&store->spec));
 }
 
@@ -106,6 +116,8 @@ static bool close_round(const struct look *look) {
     uint64_t word = load_acquire(round); /* pairs with the release below: the list before mine */
     if (closed_of(word) != look->round) return false;
     write_list(look, word);
+    shmt_touch_alone(&p->store->offer[p->seat.rank].list[look->round % 2], sizeof(struct shmt_shm_list), true);
+    shmt_touch_alone((const void *)(uintptr_t)round, sizeof *round, true);
     SHMT_POINT("close:before");
     /* release: my list, and the gradients whose arrival I have seen; pairs with the acquire of whoever looks at the word */
     if (!lock_release(round, &word, (look->round + 1) << SHMT_RANK_BITS | (p->seat.rank + 1))) return false;
@@ -170,6 +182,7 @@ bool shmt_shm_read_list(struct shmt_shm_seat *p, uint64_t u) {
     struct shmt_shm_recipe *recipe = &p->rounds->recipe;
     const uint64_t word = load_acquire(&store->control->round); /* pairs with the release in `close_round` */
     const struct shmt_shm_list *list = list_of(store, word);
+    if (list) shmt_touch_alone(list, sizeof *list, false);
     if (!list || closed_of(word) != u + 1) return false; /* a later round was closed: by who has seen this update everywhere */
     recipe->update = UINT64_MAX;
     recipe->n = 0;

@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "base/own.h"
 #include "base/point.h"
+#include "sync/host.h"
 #include "update/kernels.h"
 
 static uint64_t ring(const struct shmt_store *store) { return store->spec.policy.staleness + 1; }
@@ -270,9 +271,25 @@ static void begin_gradient(struct shmt_shm_seat *p) {
                p->store->layout.flat.n);
 }
 
+/* Where memory takes virtual time: others have read what lies where the gradient was written, and the words of my last offer. */
+static void pay_for_gradient(const struct shmt_shm_seat *p) {
+    const struct shmt_store *store = p->store;
+    const uint32_t rank = p->seat.rank, slot = slot_of(p);
+    const uint64_t n = store->layout.flat.n;
+    if (!shmt_host_touches()) return;
+    for (uint64_t at = 0, end; at < n; at = end) {
+        end = shmt_min_u64(at + SHMT_SHM_BLOCK, n);
+        if (shmt_shm_is_touched(shmt_shm_map(store, rank, slot), at, end - at))
+            shmt_touch(shmt_shm_buffer(store, rank, slot) + at, (end - at) * sizeof(float), true);
+    }
+    shmt_touch(&store->offer[rank].items, sizeof(uint64_t), true);
+    shmt_spend(SHMT_SPENT_TOUCHING, 1);
+}
+
 /* The gradient of the piece in hand is complete. */
 static int publish(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
     p->rounds->late = p->rounds->on_copy = false;
+    pay_for_gradient(p);
     (void)shmt_shm_begin_stage(p, SHMT_STAGE_OFFER);
     shmt_ledger_done(&p->store->ledger[p->piece], p->epoch, p->work.n);
     const int rc = shmt_shm_has_quorum(p->store) ? publish_offer(p, out) : publish_clock(p, out);

@@ -79,6 +79,7 @@ static bool take(struct walk *walk, uint32_t i, uint64_t word) {
     uint64_t from, to;
     shmt_slice(store->layout.flat.n, i, store->layout.n_slices, &from, &to);
     shmt_shm_apply_stands_at(p, from);
+    shmt_touch_alone((const void *)(uintptr_t)&store->slice[i].word, sizeof(uint64_t), true);
     SHMT_POINT("slice:before");
     /* acquire: the weights, and that who was at them has read the gradients; pairs with the release in `apply_one` */
     return lock_acquire(&store->slice[i].word, &word, word | (p->seat.rank + 1));
@@ -184,9 +185,12 @@ static uint64_t least_of(const struct walk *walk) {
     const struct shmt_store *store = walk->p->store;
     uint64_t least = walk->most;
     for (uint32_t k = 0; k < walk->n; k++) { /* acquire: as in `bring`, which is not called when nothing is missing */
-        const uint64_t word = load_acquire(&store->slice[(walk->first + k) % store->layout.n_slices].word);
+        const uint32_t i = (walk->first + k) % store->layout.n_slices;
+        const uint64_t word = load_acquire(&store->slice[i].word);
         least = shmt_min_u64(least, updates_of(word));
+        shmt_touch(&store->slice[i].word, sizeof word, false);
     }
+    shmt_spend(SHMT_SPENT_TOUCHING, 1);
     return least;
 }
 
