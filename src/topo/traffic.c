@@ -19,10 +19,10 @@
 #define TRIPS     1000 /* of the ball, from one to the other and back */
 #define MATCHES   21
 #define WANTED    8   /* lines that two cores read and change again and again, as the frequent features of examples */
-#define LINES     128 /* that two share; as a small model has */
-#define SET       16  /* that are fetched at a time; as an example's are */
-#define THEIRS    8   /* of a set: that the other one has written last, on average */
-#define SETS      1000
+#define LINES     512 /* that two share */
+#define SET       64  /* that are fetched at a time */
+#define THEIRS    32  /* of a set: that the other one has written last, on average */
+#define SETS      500
 #define MOST_NS   200000000            /* of each measurement, however busy the processors are */
 #define MOST_READ (UINT64_C(48) << 20) /* bytes that each thread reads: more than most caches */
 #define PASSES    3
