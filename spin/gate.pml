@@ -1,4 +1,5 @@
-/* Meetings: shmt_gate_reach, shmt_gates_wait and shmt_gates_wake_after_death of src/sync/gate.c, with deaths.
+/* Meetings: shmt_gates_meet (whose store and fence are (c) here), shmt_gates_wait and shmt_gates_wake_after_death of src/sync/gate.c, with
+ * deaths.
  *
  * N members meet MEETINGS times. There are up to DEATHS deaths, each between any two steps, also of a sleeper, while the
  * supervisor handles another death, and several of the same member. A supervisor notices at any later time, and either takes the

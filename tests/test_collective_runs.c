@@ -9,10 +9,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/atomic.h"
+#include "sync/host.h"
+
 enum { WORKERS = 4, LARGE = 300000 };
 
 static struct shared {
-    _Atomic uint32_t good[WORKERS], told[WORKERS];
+    _Atomic uint32_t good[WORKERS], told[WORKERS], back;
     int status[WORKERS];
     char text[WORKERS][256];
 } * shared;
@@ -172,6 +175,27 @@ static int start_some(shmtrain_session *s, void *arg) {
 static void what_is_started_completes_in_its_order(void **state) {
     (void)state;
     run_in_all(start_some);
+}
+
+/* Worker 0 starts two, and waits for the first: the others begin the second one when it has come back. */
+static int wait_for_the_first(shmtrain_session *s, void *arg) {
+    const uint32_t me = shmtrain_rank(s);
+    uint64_t first, second;
+    (void)arg;
+    CALL(shmtrain_collective_start(s, SHMTRAIN_BARRIER, NULL, 0, NULL, NULL, 0, &first));
+    if (me == 0) CALL(shmtrain_collective_start(s, SHMTRAIN_BARRIER, NULL, 0, NULL, NULL, 0, &second));
+    CALL(shmtrain_collective_wait(s, first));
+    if (me == 0) store_release(&shared->back, 1); /* pairs with the acquire below */
+    while (load_acquire(&shared->back) == 0) shmt_sleep_ns(1000);
+    if (me > 0) CALL(shmtrain_collective_start(s, SHMTRAIN_BARRIER, NULL, 0, NULL, NULL, 0, &second));
+    CALL(shmtrain_collective_wait(s, second));
+    shared->good[me] = 1;
+    return drain(s);
+}
+
+static void who_waits_for_one_does_not_wait_for_the_next(void **state) {
+    (void)state;
+    run_in_all(wait_for_the_first);
 }
 
 /* ---- groups ---- */
@@ -368,6 +392,7 @@ int main(void) {
         TEST(every_kind_is_called_by_every_kind_of_worker_and_by_one_alone),
         TEST(buffers_that_are_lent_give_the_bits_of_private_ones),
         TEST(what_is_started_completes_in_its_order),
+        TEST(who_waits_for_one_does_not_wait_for_the_next),
         TEST(groups_are_made_by_lists_ranges_colours_and_of_one_another),
         TEST(calls_that_cannot_be_are_refused_with_a_sentence),
         TEST(runs_with_a_name_have_none),

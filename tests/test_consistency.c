@@ -396,13 +396,14 @@ static void every_piece_is_asked_for_once_first_those_of_the_own_region(void **s
 
 /* Each share costs what is fair, but for a bin at either end. */
 static void cuts_are_even_to_a_bin(void **state) {
-    uint64_t cost[200], out[33];
+    uint32_t cost[200];
+    uint64_t out[33];
     (void)state;
     for (uint32_t seed = 0; seed < 20; seed++)
         for (uint32_t shares = 1; shares <= 32; shares++) {
             uint64_t all = 0, most = 0;
             for (uint32_t i = 0; i < 200; i++) {
-                cost[i] = 1 + shmt_hash64(seed, i, 0, 0) % (i % 17 == 0 ? 1000 : 10);
+                cost[i] = (uint32_t)(1 + shmt_hash64(seed, i, 0, 0) % (i % 17 == 0 ? 1000 : 10));
                 all += cost[i];
                 most = most > cost[i] ? most : cost[i];
             }

@@ -190,6 +190,7 @@ static void who_sets_a_word_wakes_when_it_calls(void **state) {
         struct member_arg arg = {.group = group, .n = 2, .self = 0, .word = word, .target = 3, .result = -1};
         const struct shmt_gates mine = gates_of(group, 2, 0, 0), late = gates_of(group, 2, 1, 0);
         pthread_t thread;
+        store_relaxed(&fake.naps, 0);
         shmt_gate_reach(&mine, word, 3);
         assert_int_equal(pthread_create(&thread, NULL, wait_once, &arg), 0);
         until_asleep(group, 0);
@@ -200,6 +201,7 @@ static void who_sets_a_word_wakes_when_it_calls(void **state) {
         shmt_gate_call(&late);
         pthread_join(thread, NULL);
         assert_int_equal(arg.result, 0);
+        assert_true(load_relaxed(&fake.naps) <= 1); /* it was woken once */
         assert_int_equal(load_acquire(shmt_gate_word(&group->gate[1], word)), 3);
         group_destroy(group);
     }

@@ -132,9 +132,8 @@ static int choose_slot(struct shmt_coll *c, struct shmtrain_group *g, const stru
 
 /* acquire: pairs with shmt_gate_set; nobody writes them now */
 static void count_on(struct shmtrain_group *g) {
-    for (uint32_t i = 0; i < g->n && g->of->place.n > 1; i++)
-        for (uint32_t word = 0; word < SHMT_GATE_WORDS; word++)
-            g->tick = shmt_max_u64(g->tick, load_acquire(shmt_gate_word(&g->gates.gate[g->rank[i]], word)));
+    for (uint32_t i = 0; i < g->n && g->of->place.n > 1; i++) /* no other word of a member is ahead of its clock */
+        g->tick = shmt_max_u64(g->tick, load_acquire(&g->gates.gate[g->rank[i]].clock));
 }
 
 static int settle(struct shmt_coll *c, struct shmtrain_group *g) {

@@ -1,8 +1,8 @@
 /* One worker's view of collectives: opening it, waiting for members, staging memory. See member.h.
  *
- * Order in memory: what a member lays out (staging memory, notes) stands before the reach of its clock, and what it has read before that of
- * its phase; both pair with the acquire in shmt_coll_reached. So whoever has seen a clock may read, and whoever has seen all phases may
- * write again. */
+ * Order in memory: what a member lays out (staging memory, notes) stands before it sets its clock, and what it has read before it sets
+ * `read`; both pair with the acquire in shmt_coll_reached. So whoever has seen a clock may read, and whoever has seen that all have read
+ * may write again. */
 #include "coll/member.h"
 
 #include <string.h>
@@ -108,6 +108,7 @@ unsigned char *shmt_coll_half_of(const struct shmt_coll *c, uint32_t rank, uint6
 void shmt_coll_lay(struct shmt_coll_op *op, uint64_t ticks) {
     SHMT_POINT("coll:lay");
     op->laid = ticks;
+    op->group->owes = true;
     shmt_gate_set(&op->group->gates, SHMT_GATE_CLOCK, op->base + ticks);
     SHMT_POINT("coll:laid");
 }
@@ -115,13 +116,21 @@ void shmt_coll_lay(struct shmt_coll_op *op, uint64_t ticks) {
 void shmt_coll_note_read(struct shmt_coll_op *op, uint64_t ticks) {
     SHMT_POINT("coll:read");
     op->read = ticks;
+    op->group->owes = true;
     shmt_gate_set(&op->group->gates, SHMT_GATE_READ, op->base + ticks);
     SHMT_POINT("coll:noted");
+}
+
+void shmt_coll_call(struct shmt_coll_op *op) {
+    if (!op->group->owes) return;
+    op->group->owes = false;
+    shmt_gate_call(&op->group->gates);
 }
 
 void shmt_coll_note_reduced(struct shmt_coll_op *op) {
     SHMT_POINT("coll:reduced");
     op->read = 1;
+    op->group->owes = true;
     shmt_gate_set(&op->group->gates, SHMT_GATE_PHASE, op->base + 1);
 }
 

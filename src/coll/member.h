@@ -15,6 +15,7 @@ struct shmtrain_group {
     uint32_t slot, n;
     uint32_t me;                /* my place; UINT32_MAX: I am no member */
     uint32_t busy;              /* operations of mine that are not complete */
+    bool owes;                  /* words of mine were set, and nobody was called since */
     uint64_t tick;              /* that all operations so far have come to */
     uint64_t begun, operations; /* the clock of who has begun the last of them; how many there were */
     struct shmt_gates gates;
@@ -35,7 +36,7 @@ struct shmt_coll_wait {
 struct shmt_coll_half {
     struct shmtrain_group *group; /* NULL: nobody */
     uint32_t reader;
-    uint64_t target, end; /* end: the clock with which its operation ends */
+    uint64_t target, end; /* end: the clock with which its operation ends; UINT64_MAX: that is not asked for */
 };
 
 struct shmt_coll {
@@ -95,10 +96,12 @@ void shmt_coll_half_take(struct shmt_coll *c, struct shmtrain_group *g, uint64_t
                          uint64_t end);
 unsigned char *shmt_coll_half_of(const struct shmt_coll *c, uint32_t rank, uint64_t turn);
 
-/* Others see them; those who sleep are called when the member can go on no further (run.c). */
+/* Others see them; those who sleep are called before the member copies or folds, and when it can go on no further (run.c). */
 void shmt_coll_lay(struct shmt_coll_op *op, uint64_t ticks);       /* I have laid out so many ticks of the operation */
 void shmt_coll_note_read(struct shmt_coll_op *op, uint64_t ticks); /* I have read so many */
 void shmt_coll_note_reduced(struct shmt_coll_op *op);              /* my slice is in the buffers of all */
+
+void shmt_coll_call(struct shmt_coll_op *op);
 
 struct shmt_coll_note *shmt_coll_note_of(const struct shmt_coll_op *op, uint32_t i);
 

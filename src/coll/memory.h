@@ -6,7 +6,7 @@
  *
  * Groups are made of slots: slot 0 is the group of all, and two groups without a common member may have the same slot, because each
  * worker writes its own gate alone. In a gate `clock` counts what a member has laid out to be read, in ticks that all members of the
- * group count alike, and `phase` up to which tick it has read the others. */
+ * group count alike, `read` up to which tick it has read the others, and `phase` that its slice of a lent reduction is in all buffers. */
 #pragma once
 
 #include <stdalign.h>

@@ -140,6 +140,7 @@ static bool send(struct shmt_coll *c, struct shmt_coll_op *op, const struct shmt
     const uint64_t tick = op->base + op->read, q = c->place.room.half_bytes / op->each;
     if (step->to != SHMT_COLL_NOBODY) {
         if (!shmt_coll_half_is_free(c, tick)) return false;
+        shmt_coll_call(op);
         move(op, step, true, op->chunk * q, (op->chunk + 1) * q, shmt_coll_half_of(c, c->place.self, tick));
         shmt_coll_half_take(c, op->group, tick, step->to, tick + 1, UINT64_MAX);
     }
@@ -156,6 +157,7 @@ static int receive(struct shmt_coll *c, struct shmt_coll_op *op, const struct sh
     }
     if (!shmt_coll_reached(c, op->group, SHMT_GATE_CLOCK, step->from, tick + 1)) return 0;
     if (shmt_coll_check(c, op, step->from) < 0) return c->error->status;
+    shmt_coll_call(op);
     move(op, step, false, op->chunk * q, (op->chunk + 1) * q, shmt_coll_half_of(c, op->group->rank[step->from], tick));
     shmt_coll_note_read(op, op->read + 1);
     return 1;

@@ -45,6 +45,7 @@ static bool stage(struct shmt_coll *c, struct shmt_coll_op *op) {
     const uint64_t i = op->laid, tick = op->base + i;
     if (!shmt_coll_half_is_free(c, tick)) return false;
     unsigned char *half = shmt_coll_half_of(c, c->place.self, tick);
+    shmt_coll_call(op);
     const uint32_t blocks = blocks_of(op);
     for (uint32_t b = 0; b < blocks; b++)
         memcpy(half + b * op->piece * op->each, op->in + (b * op->n + i * op->piece) * op->each, piece_of(op, i) * op->each);
@@ -138,6 +139,7 @@ int shmt_coll_pull(struct shmt_coll *c, struct shmt_coll_op *op) {
         if (may_lay && lay_next(c, op)) continue;
         if (may_lay && op->laid <= op->read) return 0;
         if (!is_laid_out(c, op)) return 0;
+        if (!shmt_coll_pull_is_inline(op) || op->fold.op == SHMTRAIN_OWN) shmt_coll_call(op); /* it takes a while */
         if (read_piece(c, op) < 0) return c->error->status;
         note_piece(op);
     }

@@ -132,14 +132,14 @@ int shmt_coll_start(struct shmt_coll *c, const struct shmt_coll_op *op, uint64_t
     return 0;
 }
 
-/* Operations of the queue's head, as far as they can be done; who waits looks a few times for what is missing. Then those are called
- * who sleep for what I have done. */
-static int proceed(struct shmt_coll *c, bool waits) {
+/* Operations of the queue's head, as far as they can be done; who waits for the ticket looks a few times for what is missing. Then those
+ * are called who sleep for what I have done. */
+static int proceed(struct shmt_coll *c, uint64_t ticket, bool waits) {
     int rc = 1;
     while (c->done < c->started && rc == 1) {
         struct shmt_coll_op *op = &c->op[c->done % SHMTRAIN_COLLECTIVE_STARTED];
-        while ((rc = advance(c, op)) == 0 && waits && shmt_coll_comes_at_once(c)) continue;
-        if (op->group->n > 1) shmt_gate_call(&op->group->gates);
+        while ((rc = advance(c, op)) == 0 && waits && c->done < ticket && shmt_coll_comes_at_once(c)) continue;
+        shmt_coll_call(op);
         if (rc != 1) return rc;
         op->group->busy--;
         c->done++;
@@ -149,7 +149,7 @@ static int proceed(struct shmt_coll *c, bool waits) {
 
 int shmt_coll_test(struct shmt_coll *c, uint64_t ticket) {
     if (c->error->status < 0) return c->error->status;
-    int rc = proceed(c, false);
+    int rc = proceed(c, ticket, false);
     if (rc == 0) shmt_spend(SHMT_SPENT_LOOKING, 1);
     if (rc == 0) rc = shmt_coll_block(c, true);
     return rc < 0 ? rc : c->done >= ticket;
@@ -158,8 +158,8 @@ int shmt_coll_test(struct shmt_coll *c, uint64_t ticket) {
 int shmt_coll_wait_for(struct shmt_coll *c, uint64_t ticket) {
     int rc = c->error->status;
     while (rc >= 0 && c->done < ticket) {
-        rc = proceed(c, true);
-        if (rc == 0) rc = shmt_coll_block(c, false);
+        rc = proceed(c, ticket, true);
+        if (rc == 0 && c->done < ticket) rc = shmt_coll_block(c, false); /* else it waits for one that was started later */
     }
     return rc < 0 ? rc : 0;
 }

@@ -54,6 +54,7 @@ static int lent(struct shmt_coll *c, struct shmt_coll_op *op) {
     if (op->laid == 0) shmt_coll_lay(op, 1);
     if (op->read == 0) {
         if (!shmt_coll_all_reached(c, op->group, SHMT_GATE_CLOCK, op->base + 1)) return 0;
+        shmt_coll_call(op);
         if (reduce_lent(c, op) < 0) return c->error->status;
         shmt_coll_note_reduced(op);
     }
@@ -72,6 +73,7 @@ static uint64_t elements(const struct shmt_coll_op *op) {
 static bool stage(struct shmt_coll *c, struct shmt_coll_op *op) {
     const uint64_t turn = turn_of(op);
     if (!shmt_coll_half_is_free(c, turn)) return false;
+    shmt_coll_call(op);
     if (op->n > 0)
         memcpy(shmt_coll_half_of(c, c->place.self, turn), op->in + op->read / 2 * op->piece * op->each,
                elements(op) * op->each);
@@ -111,9 +113,11 @@ int shmt_coll_slices(struct shmt_coll *c, struct shmt_coll_op *op) {
         if (op->laid == op->read && !stage(c, op)) return 0;
         if (op->laid == op->read + 1) {
             if (!shmt_coll_all_reached(c, op->group, SHMT_GATE_CLOCK, op->base + op->laid)) return 0;
+            shmt_coll_call(op);
             if (reduce_slice(c, op) < 0) return c->error->status;
         }
         if (wants && !shmt_coll_all_reached(c, op->group, SHMT_GATE_CLOCK, op->base + op->laid)) return 0;
+        shmt_coll_call(op);
         if (wants) read_slices(c, op);
         shmt_coll_note_read(op, op->read + 2);
     }

@@ -28,7 +28,7 @@ bool shmt_claims_next(struct shmt_claims *claims, uint64_t *piece_out) {
     return false;
 }
 
-void shmt_cut_evenly(const uint64_t *cost, uint64_t n, uint32_t n_shares, uint64_t *out) {
+void shmt_cut_evenly(const uint32_t *cost, uint64_t n, uint32_t n_shares, uint64_t *out) {
     uint64_t all = 0, before = 0;
     uint32_t next = 0;
     for (uint64_t i = 0; i < n; i++) all += cost[i];

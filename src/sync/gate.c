@@ -14,8 +14,8 @@
  * `sleepers` before it announces (a'), and out when it is awake; the publisher looks at that number behind (c) (d'). Both are seq_cst,
  * too: if d' does not see a', then c is before b, as above. Who dies asleep stays counted, which costs looks in vain.
  *
- * shmt_gate_set and shmt_gate_call are (c) and (d) apart, with a fence between them: what is done between is done while the line of (c) is
- * still on its way.
+ * In meetings and collectives (c) is a release store (shmt_gate_set), and a seq_cst fence stands between it and (d) (shmt_gate_call): what
+ * is done between is done while the line of (c) is still on its way.
  *
  * `asleep` has a second writer, the publisher, but only of 0, which means "look again". Should it hit a later announcement of
  * the same sleeper, the sleeper looks once more in vain. What a dead sleeper has left there costs one wake-up of nobody.
@@ -321,6 +321,7 @@ static void sleep_until(const struct shmt_gates *gates, int (*ready)(void *arg, 
     SHMT_POINT("sleep-until:announced");
     fence_seq_cst(); /* pairs with the ones in shmt_gates_notify, _wake, and here */
     if (!ready(arg, for_whom) && !aborted(gates)) shmt_host()->wait(&mine->asleep, FOR_AN_ANSWER, NAP_NS); /* (b) */
+    SHMT_POINT("sleep-until:woken");
     store_relaxed(&mine->asleep, 0); /* late sight of it costs a needless wake-up */
 }
 

@@ -1,10 +1,10 @@
 /* Gates: how workers wait for one another, on words that each have one writer.
  *
  * Every member of a group owns one gate, on lines of its own. Its progress words only grow: `clock` (how many clocks it has
- * completed) and `phase` (how many meeting points it has reached). "All have reached p" is read from the words of the living
- * members; there is no shared counter that a death could leave half-counted. A waiter spins as long as its machine makes
- * sensible, then sleeps (host.h) on its own `asleep` word, in which it has written for whose word it waits. The member that
- * reaches the target wakes it. The waiter also wakes by itself ten times a second to look at the watch words, so that no death
+ * completed), `phase` (how many meeting points it has reached) and `read` (of collectives). "All have reached p" is read from the
+ * words of the living members; there is no shared counter that a death could leave half-counted. A waiter spins as long as its
+ * machine makes sensible, then sleeps (host.h) on its own `asleep` word, in which it has written for whose word it waits. The member
+ * that reaches the target wakes it. The waiter also wakes by itself ten times a second to look at the watch words, so that no death
  * hangs it.
  *
  * What does not follow from one member's word (enough of them have come, a lock is free) is waited for with a question of the
@@ -29,9 +29,9 @@ struct shmt_gate {
     alignas(SHMT_LINE) _Atomic uint32_t asleep; /* owner: whom it may be sleeping for, see gate.c; anybody: 0, "look again" */
     _Atomic uint32_t sleepers; /* anybody: how many may be sleeping for the owner's words; one who dies asleep stays counted */
     _Atomic uint64_t until;    /* owner, before `asleep`: the value that it sleeps for */
-    alignas(64) _Atomic uint64_t
-        read; /* owner: how far it has read what others have laid out (coll). Seldom waited for: so it is stored
-                                          to a line that nobody has taken away */
+    /* owner: how far it has read what others have laid out (coll). Seldom waited for: beside words that others write only when somebody
+     * sleeps, and on a half of the line that nobody takes away from who stores it. */
+    alignas(SHMT_LINE / 2) _Atomic uint64_t read;
 };
 
 /* What a waiter looks at besides the gates. */

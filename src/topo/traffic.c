@@ -200,7 +200,7 @@ static int measure_line(struct mover *mover, struct line *shared, struct line *o
     double set_ns;
     mover->all->change = change_wanted;
     const int rc = time_sets(mover, shared, own, &set_ns, e);
-    if (rc == 0 && way_ns > 0) out->line_ns = fmax(way_ns, set_ns / (1 + WANTED));
+    if (rc == 0) out->line_ns = fmax(way_ns, set_ns / (1 + WANTED)); /* either may have had no time; 0: both */
     return rc;
 }
 

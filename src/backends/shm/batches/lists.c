@@ -15,8 +15,7 @@
 #define EVERY     64   /* batches */
 #define MOST_BINS 4096 /* that terms are counted in; each a line, or of large tables some */
 #define LINE      SHMT_TOUCH_FLOATS
-#define BLOCK     (SHMT_SHM_BLOCK / LINE) /* lines that are updated together, if one of them changes */
-#define CUT       SHMT_NORM_FLOATS        /* slices are whole parts of the norm */
+#define CUT       SHMT_NORM_FLOATS /* slices are whole parts of the norm */
 
 static bool are_kept(const struct shmt_store *store) { return store->layout.terms > 0; }
 
@@ -73,31 +72,23 @@ void shmt_shm_sum_lists(const struct shmt_shm_seat *p, uint64_t from, uint64_t t
 
 /* ---- slices ---- */
 
-/* About what it costs, in nanoseconds: to sum a term; to take a line from those who have read it; to update one, and one of each plane of
- * the state, in a block in which something changes, or to look at another block's. Ratios of a machine whose cores are apart; that they
- * are rough costs some balance, no more (docs/performance.md). */
-enum { TERM = 2, CHANGED = 16, UPDATED = 1 };
+/* About what it costs, in nanoseconds: to update a line, or one of a plane of the state, or to look at one in which nothing changes; to sum
+ * a term; to take a line that changes from those who have read it. Of two cores that are apart; that the ratios are rough costs balance,
+ * no more: docs/performance.md. */
+enum { LOOKED_AT = 1, SUMMED = 2, CHANGED = 16 };
 
 /* Counts a chunk's terms in bins of so many floats. */
-static void count_terms(const struct shmt_store *store, uint32_t chunk, uint64_t floats, uint64_t *terms) {
+static void count_terms(const struct shmt_store *store, uint32_t chunk, uint64_t floats, uint32_t *terms) {
     const uint32_t *id = ids_of(store, chunk), n = n_of(store, chunk);
     for (uint32_t k = 0; k < n; k++)
         if (id[k] < store->layout.flat.n) terms[id[k] / floats]++;
 }
 
-/* Of n bins of `lines` lines the cost in the place of the terms, of which all seats together have `times` as many. */
-static void weigh(const struct shmt_store *store, uint64_t lines, uint64_t n, uint32_t times, uint64_t *bin) {
-    const uint64_t per_block = shmt_max_u64(1, BLOCK / lines), update = UPDATED * lines * (1 + store->layout.planes);
-    const bool all = shmt_rule_moves_all(&store->spec.rule);
-    for (uint64_t from = 0, to; from < n; from = to) {
-        uint64_t in_block = 0;
-        to = shmt_min_u64(n, from + per_block);
-        for (uint64_t i = from; i < to; i++) in_block += bin[i];
-        for (uint64_t i = from; i < to; i++) {
-            const uint64_t terms = bin[i] * times;
-            bin[i] = (all || in_block > 0 ? update : UPDATED) + TERM * terms + CHANGED * shmt_min_u64(terms, lines);
-        }
-    }
+/* What a bin of so many lines costs in which I have `terms` of my own, and all seats together `times` as many. */
+static uint32_t cost_of(const struct shmt_store *store, uint64_t lines, uint64_t terms, uint32_t times) {
+    const uint32_t planes = shmt_rule_moves_all(&store->spec.rule) ? store->layout.planes : 0;
+    const uint64_t all = terms * times, changed = shmt_min_u64(all, lines);
+    return (uint32_t)shmt_min_u64(UINT32_MAX, LOOKED_AT * lines * (1 + planes) + SUMMED * all + CHANGED * changed);
 }
 
 void shmt_shm_cut_slices(struct shmt_shm_seat *chief) {
@@ -105,12 +96,12 @@ void shmt_shm_cut_slices(struct shmt_shm_seat *chief) {
     const uint64_t lines = shmt_ceil_div(store->layout.flat.n, LINE), each = shmt_ceil_div(lines, MOST_BINS);
     const uint64_t n = shmt_ceil_div(lines, each);
     const uint32_t n_present = chief->seat.n_present;
-    uint64_t bin[MOST_BINS];
+    uint32_t bin[MOST_BINS];
     if (!are_kept(store) || chief->seat.rank != 0 || chief->cut_step == chief->step) return;
     if (chief->cut_step != SHMT_NO_LIMIT && chief->step % EVERY != 0) return;
     memset(bin, 0, n * sizeof *bin);
     for (uint32_t chunk = chief->from; chunk < chief->to; chunk++) count_terms(store, chunk, each * LINE, bin);
-    weigh(store, each, n, n_present, bin);
+    for (uint64_t i = 0; i < n; i++) bin[i] = cost_of(store, each, bin[i], n_present);
     shmt_cut_evenly(bin, n, n_present, store->cut);
     for (uint32_t i = 0; i < n_present; i++) store->cut[i] *= each * LINE;
     chief->cut_step = chief->step;

@@ -60,8 +60,8 @@ static bool look_around(struct look *look, uint32_t *missing_out) {
     look->all = (struct shmt_attendance){0};
     uint32_t nearest = UINT32_MAX;
     for (uint32_t seat = 0; seat < store->spec.n_seats; seat++) {
-        /* acquire: who has no work any more has its last clock; pairs with the release in shmt_shm_stop_counting */
         pay_for_offer(store, seat);
+        /* acquire: who has no work any more has its last clock; pairs with the release in shmt_shm_stop_counting */
         const bool works = load_acquire(&store->front[seat].working) != 0;
         /* acquire: its gradient and its offer; pairs with the release in shmt_gate_reach */
         const bool arrived = load_acquire(&store->front[seat].gate.clock) == look->round + 1;
