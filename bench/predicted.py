@@ -4,7 +4,7 @@
 usage: bench/predicted.py [OPTION...] DATA [PATH/TO/shmtrain] [-- OPTION-OF-SHMTRAIN...]
 
   --modes LIST      hogwild,async,ssp:2,sync,backup:1,local:8
-  --pairs N         15: of two workers, and two runs of one worker at the same time, in turns
+  --pairs N         15: of two workers, and two runs of one worker at the same time, in turns; whole threes
   --seconds S       0.7: of each run, about
   --slow TEXT       1:2x: as option slow has it
 
@@ -25,7 +25,7 @@ import statistics
 import subprocess
 import sys
 
-PAIRS = 3 # to a prediction
+PAIRS = 3  # to a prediction
 
 
 class Bench:

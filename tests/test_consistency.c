@@ -396,25 +396,25 @@ static void every_piece_is_asked_for_once_first_those_of_the_own_region(void **s
 
 /* Each share costs what is fair, but for a bin at either end. */
 static void cuts_are_even_to_a_bin(void **state) {
-    uint32_t cost[200];
+    uint32_t terms[200];
     uint64_t out[33];
     (void)state;
     for (uint32_t seed = 0; seed < 20; seed++)
         for (uint32_t shares = 1; shares <= 32; shares++) {
             uint64_t all = 0, most = 0;
             for (uint32_t i = 0; i < 200; i++) {
-                cost[i] = (uint32_t)(1 + shmt_hash64(seed, i, 0, 0) % (i % 17 == 0 ? 1000 : 10));
-                all += cost[i];
-                most = most > cost[i] ? most : cost[i];
+                terms[i] = (uint32_t)(shmt_hash64(seed, i, 0, 0) % (i % 17 == 0 ? 1000 : 10));
+                all += 48 + 3 * (uint64_t)terms[i];
+                most = most > 48 + 3 * (uint64_t)terms[i] ? most : 48 + 3 * (uint64_t)terms[i];
             }
-            shmt_cut_evenly(cost, 200, shares, out);
+            shmt_cut_evenly(terms, 200, 48, 3, shares, out);
             out[shares] = 200;
             assert_int_equal(out[0], 0);
             for (uint32_t share = 0; share < shares; share++) {
-                uint64_t its = 0;
+                uint64_t cost = 0;
                 assert_true(out[share] <= out[share + 1]);
-                for (uint64_t i = out[share]; i < out[share + 1]; i++) its += cost[i];
-                assert_true(its <= all / shares + most + 1);
+                for (uint64_t i = out[share]; i < out[share + 1]; i++) cost += 48 + 3 * (uint64_t)terms[i];
+                assert_true(cost <= all / shares + most + 1);
             }
         }
 }

@@ -105,33 +105,35 @@ unsigned char *shmt_coll_half_of(const struct shmt_coll *c, uint32_t rank, uint6
 
 /* ---- my words ---- */
 
+static void set(struct shmt_coll_op *op, enum shmt_gate_word word, uint64_t ticks) {
+    op->group->owes = true;
+    shmt_gate_set(&op->group->gates, word, op->base + ticks);
+}
+
 void shmt_coll_lay(struct shmt_coll_op *op, uint64_t ticks) {
     SHMT_POINT("coll:lay");
     op->laid = ticks;
-    op->group->owes = true;
-    shmt_gate_set(&op->group->gates, SHMT_GATE_CLOCK, op->base + ticks);
+    set(op, SHMT_GATE_CLOCK, ticks);
     SHMT_POINT("coll:laid");
 }
 
 void shmt_coll_note_read(struct shmt_coll_op *op, uint64_t ticks) {
     SHMT_POINT("coll:read");
     op->read = ticks;
-    op->group->owes = true;
-    shmt_gate_set(&op->group->gates, SHMT_GATE_READ, op->base + ticks);
+    set(op, SHMT_GATE_READ, ticks);
     SHMT_POINT("coll:noted");
+}
+
+void shmt_coll_note_reduced(struct shmt_coll_op *op) {
+    SHMT_POINT("coll:reduced");
+    op->read = 1;
+    set(op, SHMT_GATE_PHASE, 1);
 }
 
 void shmt_coll_call(struct shmt_coll_op *op) {
     if (!op->group->owes) return;
     op->group->owes = false;
     shmt_gate_call(&op->group->gates);
-}
-
-void shmt_coll_note_reduced(struct shmt_coll_op *op) {
-    SHMT_POINT("coll:reduced");
-    op->read = 1;
-    op->group->owes = true;
-    shmt_gate_set(&op->group->gates, SHMT_GATE_PHASE, op->base + 1);
 }
 
 struct shmt_coll_note *shmt_coll_note_of(const struct shmt_coll_op *op, uint32_t i) {

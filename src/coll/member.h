@@ -32,7 +32,7 @@ struct shmt_coll_wait {
     uint64_t target;
 };
 
-/* Who may still be reading a half of my staging memory: one member, or all, up to phase `target`. */
+/* Who may still be reading a half of my staging memory: one member, or all, until its `read` is `target`. */
 struct shmt_coll_half {
     struct shmtrain_group *group; /* NULL: nobody */
     uint32_t reader;
@@ -90,17 +90,19 @@ bool shmt_coll_comes_at_once(const struct shmt_coll *c);
 /* Waits for what c->wait says. 0; _STOPPED; _DIED: it will never come, which names it. `look`: only looks whether that is so. */
 int shmt_coll_block(struct shmt_coll *c, bool look);
 
-/* My half for tick `tick` is free: nobody reads it any more. Then it is taken: `reader` will have read it at phase `target`. */
+/* My half for tick `tick` is free: nobody reads it any more. Then it is taken: `reader` will have read it when its `read` is
+ * `target`, and its operation ends at clock `end`. */
 bool shmt_coll_half_is_free(struct shmt_coll *c, uint64_t turn);
 void shmt_coll_half_take(struct shmt_coll *c, struct shmtrain_group *g, uint64_t turn, uint32_t reader, uint64_t target,
                          uint64_t end);
 unsigned char *shmt_coll_half_of(const struct shmt_coll *c, uint32_t rank, uint64_t turn);
 
-/* Others see them; those who sleep are called before the member copies or folds, and when it can go on no further (run.c). */
+/* Others see these; who sleeps for them is called later (shmt_coll_call). */
 void shmt_coll_lay(struct shmt_coll_op *op, uint64_t ticks);       /* I have laid out so many ticks of the operation */
 void shmt_coll_note_read(struct shmt_coll_op *op, uint64_t ticks); /* I have read so many */
 void shmt_coll_note_reduced(struct shmt_coll_op *op);              /* my slice is in the buffers of all */
 
+/* Wakes those who sleep for what was set since: before I copy or fold, and when I can go on no further (run.c). */
 void shmt_coll_call(struct shmt_coll_op *op);
 
 struct shmt_coll_note *shmt_coll_note_of(const struct shmt_coll_op *op, uint32_t i);

@@ -28,13 +28,13 @@ bool shmt_claims_next(struct shmt_claims *claims, uint64_t *piece_out) {
     return false;
 }
 
-void shmt_cut_evenly(const uint32_t *cost, uint64_t n, uint32_t n_shares, uint64_t *out) {
+void shmt_cut_evenly(const uint32_t *terms, uint64_t n, uint64_t each, uint64_t per_term, uint32_t n_shares, uint64_t *out) {
     uint64_t all = 0, before = 0;
     uint32_t next = 0;
-    for (uint64_t i = 0; i < n; i++) all += cost[i];
+    for (uint64_t i = 0; i < n; i++) all += each + per_term * terms[i];
     for (uint64_t i = 0; i < n; i++) {
         for (; next < n_shares && before >= all * next / n_shares; next++) out[next] = i;
-        before += cost[i];
+        before += each + per_term * terms[i];
     }
     for (; next < n_shares; next++) out[next] = n;
 }

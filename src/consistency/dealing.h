@@ -22,5 +22,5 @@ void shmt_claims_begin(struct shmt_claims *claims, uint64_t n, uint32_t self, ui
 bool shmt_claims_next(struct shmt_claims *claims, uint64_t *piece_out);
 
 /* Cuts n bins into n_shares runs of about equal cost, each in whole bins: share i begins at bin out[i], and ends where the next one
- * begins, the last one behind the last bin. Each bin costs something. */
-void shmt_cut_evenly(const uint32_t *cost, uint64_t n, uint32_t n_shares, uint64_t *out);
+ * begins, the last one behind the last bin. A bin costs `each`, and `per_term` for each of its terms. */
+void shmt_cut_evenly(const uint32_t *terms, uint64_t n, uint64_t each, uint64_t per_term, uint32_t n_shares, uint64_t *out);

@@ -89,7 +89,7 @@ uint64_t shmt_gates_min(const struct shmt_gates *gates, enum shmt_gate_word word
  * waiters spin: for longer than it takes to look a few times), in either case. */
 int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t *for_whom_out);
 
-/* Reaches `value`, and waits until all have: shmt_gate_reach and shmt_gates_wait, and faster. */
+/* Reaches `value`, and waits until all have: shmt_gate_reach and shmt_gates_wait, and faster. Returns as the latter. */
 int shmt_gates_meet(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t value);
 
 /* As shmt_gates_wait, for one member alone, whoever else is missing; also returns 0 when the member does not count (any more), and the

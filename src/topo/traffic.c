@@ -211,8 +211,8 @@ static int measure_next(struct mover *mover, struct line *shared, struct line *o
     double set_ns;
     mover->all->change = change_set;
     const int rc = time_sets(mover, shared, own, &set_ns, e);
-    out->next_ns = way_ns; /* as the first, where no set ended in time */
-    if (rc == 0 && set_ns >= 0) out->next_ns = fmin(fmax(0, (set_ns - 2 * way_ns) / (2.0 * (THEIRS - 1))), way_ns);
+    out->next_ns = out->line_ns; /* as the first, where no set ended in time */
+    if (rc == 0 && set_ns >= 0) out->next_ns = fmin(fmax(0, (set_ns - 2 * way_ns) / (2.0 * (THEIRS - 1))), out->line_ns);
     return rc;
 }
 

@@ -1,9 +1,9 @@
 /* The lists of a batch's terms (update/terms.h), and the slices of the parameters that follow from them, one for each seat: see
  * batches_priv.h. Called by batches.c and update.c.
  *
- * In the order of frequency half of all terms are those of a few lines, and what an update costs is for the most part fetching lines that
- * change, because all seats have read them: slices of equal length would leave nearly all of it to the first seat. So the chief counts the
- * terms of its own chunks now and then, and weighs them. Where the cuts are changes no bit (update/terms.h). */
+ * A line costs about as much to update as three terms cost to sum, and in the order of frequency half of all terms are those of
+ * a few lines: slices of equal length would leave nearly all sums to the first seat. So the chief counts the terms of its own
+ * chunks now and then. Where the cuts are changes no bit (update/terms.h). */
 #include <string.h>
 
 #include "backends/shm/batches/batches_priv.h"
@@ -72,11 +72,6 @@ void shmt_shm_sum_lists(const struct shmt_shm_seat *p, uint64_t from, uint64_t t
 
 /* ---- slices ---- */
 
-/* About what it costs, in nanoseconds: to update a line, or one of a plane of the state, or to look at one in which nothing changes; to sum
- * a term; to take a line that changes from those who have read it. Of two cores that are apart; that the ratios are rough costs balance,
- * no more: docs/performance.md. */
-enum { LOOKED_AT = 1, SUMMED = 2, CHANGED = 16 };
-
 /* Counts a chunk's terms in bins of so many floats. */
 static void count_terms(const struct shmt_store *store, uint32_t chunk, uint64_t floats, uint32_t *terms) {
     const uint32_t *id = ids_of(store, chunk), n = n_of(store, chunk);
@@ -84,25 +79,17 @@ static void count_terms(const struct shmt_store *store, uint32_t chunk, uint64_t
         if (id[k] < store->layout.flat.n) terms[id[k] / floats]++;
 }
 
-/* What a bin of so many lines costs in which I have `terms` of my own, and all seats together `times` as many. */
-static uint32_t cost_of(const struct shmt_store *store, uint64_t lines, uint64_t terms, uint32_t times) {
-    const uint32_t planes = shmt_rule_moves_all(&store->spec.rule) ? store->layout.planes : 0;
-    const uint64_t all = terms * times, changed = shmt_min_u64(all, lines);
-    return (uint32_t)shmt_min_u64(UINT32_MAX, LOOKED_AT * lines * (1 + planes) + SUMMED * all + CHANGED * changed);
-}
-
 void shmt_shm_cut_slices(struct shmt_shm_seat *chief) {
     const struct shmt_store *store = chief->store;
     const uint64_t lines = shmt_ceil_div(store->layout.flat.n, LINE), each = shmt_ceil_div(lines, MOST_BINS);
     const uint64_t n = shmt_ceil_div(lines, each);
     const uint32_t n_present = chief->seat.n_present;
-    uint32_t bin[MOST_BINS];
+    uint32_t terms[MOST_BINS];
     if (!are_kept(store) || chief->seat.rank != 0 || chief->cut_step == chief->step) return;
     if (chief->cut_step != SHMT_NO_LIMIT && chief->step % EVERY != 0) return;
-    memset(bin, 0, n * sizeof *bin);
-    for (uint32_t chunk = chief->from; chunk < chief->to; chunk++) count_terms(store, chunk, each * LINE, bin);
-    for (uint64_t i = 0; i < n; i++) bin[i] = cost_of(store, each, bin[i], n_present);
-    shmt_cut_evenly(bin, n, n_present, store->cut);
+    memset(terms, 0, n * sizeof *terms);
+    for (uint32_t chunk = chief->from; chunk < chief->to; chunk++) count_terms(store, chunk, each * LINE, terms);
+    shmt_cut_evenly(terms, n, 3 * each, n_present, n_present, store->cut); /* in thirds of what a line costs */
     for (uint32_t i = 0; i < n_present; i++) store->cut[i] *= each * LINE;
     chief->cut_step = chief->step;
 }
