@@ -41,8 +41,9 @@ void shmt_keep_at(const struct shmt_solve_plan *plan, const struct shmt_keep_pla
 
 /* ---- keeping ---- */
 
-_Static_assert(sizeof(struct shmt_solve_state) == 672,
-               "a new member that an epoch leaves to the next one is kept, too: struct shmt_kept_fit");
+_Static_assert(sizeof(struct shmt_solve_state) == 688,
+               "a new member that an epoch leaves to the next one is kept, too: struct shmt_kept_fit; but for those that "
+               "only live fits have, which repeat no bits: slow, slow_gap");
 
 void shmt_keep_copy(const struct shmt_pass *pass, const struct shmt_keep *to) {
     const struct shmt_solve_memory *m = pass->memory;

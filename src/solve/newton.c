@@ -16,7 +16,8 @@
 #define CHOICE_STEPS 20
 #define WARM_GAP     5e-2 /* the fit of a sample that another one begins with: the same */
 #define WARM_STEPS   12
-#define LIVE_IDLE    5     /* live: epochs in a row in which it does not fall, after which there are fewer that ascend */
+#define LIVE_SLOW    5     /* live: epochs in a row in which the gap does not fall ... */
+#define LIVE_LESS    0.9   /* ... to so much of what it was, after which there are fewer that ascend */
 #define LESS         0.999 /* SHMT_NEWTON_MOST_IDLE: the gap does not fall to so much of what it was */
 #define MOST_SMALL   1e-3  /* ... what part of the mean curvature may be taken for small, ... */
 #define LESS_SMALL   0.1   /* ... and how much less behind a step after which the products are more than ... */
@@ -212,9 +213,15 @@ static void end_conjugate(const struct shmt_pass *pass, struct shmt_solve_state 
     }
 }
 
-/* Live ascents whose steps lead nowhere lose too much of one another: half as many of them from now on. One alone loses nothing. */
+/* Live ascents that hardly come nearer lose too much of one another: half as many of them from now on. One alone loses nothing. */
 static void thin_out(struct shmt_solve_state *s) {
-    if (s->live && s->idle > 0 && s->idle % LIVE_IDLE == 0 && s->halvings < SHMT_NEWTON_MOST_HALVINGS) s->halvings++;
+    const bool has_fallen = s->gap < LIVE_LESS * s->slow_gap;
+    if (!s->live) return;
+    if (has_fallen) s->slow_gap = s->gap;
+    s->slow = has_fallen ? 0 : s->slow + 1;
+    if (s->slow < LIVE_SLOW) return;
+    s->slow = 0;
+    s->halvings += s->halvings < SHMT_NEWTON_MOST_HALVINGS;
 }
 
 /* The objective of the parameters is known: whether they are near enough, and what follows where they come no nearer. */
@@ -313,6 +320,7 @@ void shmt_newton_begin(const struct shmt_problem *p, bool sampled, struct shmt_s
         .best = INFINITY,
         .gap = INFINITY,
         .stuck = INFINITY,
+        .slow_gap = INFINITY,
         .small = MOST_SMALL,
         .dual = -INFINITY,
         .published = NAN,

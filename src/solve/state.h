@@ -139,6 +139,7 @@ struct shmt_solve_state {
     uint32_t interior;    /* 1: by interior points */
     uint32_t live;        /* 1: ... by all at once */
     uint32_t halvings;    /* live: how often there were made half as many that ascend */
+    uint32_t slow;        /* live: epochs since the gap has fallen by more than a little, or since a halving */
     uint32_t may_leave;   /* 1: dual ascent may be left for interior points, */
     uint32_t leaves;      /* ... and is left now */
     uint32_t corrects;    /* interior points: which of the two directions */
@@ -174,6 +175,7 @@ struct shmt_solve_state {
     double best;         /* P of the point that has become the parameters */
     double gap;          /* of the parameters, the least so far */
     double stuck;        /* what it was when it had last fallen */
+    double slow_gap;     /* live: what it was when it had last fallen by more than a little */
     double image;        /* the sum of IMAGE */
     double weight;       /* interior points: the sum of c_i */
     double product;      /* ... the mean of what is 0 at the minimum, and what the step aims at */
