@@ -41,6 +41,7 @@ grep -q 'one core, and nothing to say about two' "$out" || [ "$n" -eq 18 ] || fa
 check bench_layers 15 "$figure" --quick
 check bench_updates 60 "$figure" --quick
 check bench_collective 19 "$figure" --quick
+check bench_link 18 "$figure" --quick
 check bench_async 1 "^  .{46} +-?($number) [A-Za-z/ ]{1,11} +\\[-?($number) \\.\\. -?($number)\\] of [0-9]+\$|one core" --quick
 check bench_lost 1 "^  .{46} +[0-9]+\\.[0-9]+ % +\\[[0-9]+\\.[0-9]+ \\.\\. [0-9]+\\.[0-9]+\\] of [0-9]+\$" --quick
 check bench_kernels 9 '^(floor|lines|plain|group +[0-9]+) +[0-9]+\.[0-9] ns/example( |$)' mbytes=1 rounds=1

@@ -37,6 +37,10 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "shared
 /* The word's value, which becomes `by` more: for dealing, where no memory is read on the strength of it. */
 #define take_relaxed(word, by) atomic_fetch_add_explicit((word), (by), memory_order_relaxed)
 
+/* A count of references becomes `by` less; its value before. release: what this holder did with the object comes before; acquire, for
+ * the last one: so does what all others did. */
+#define drop_acq_rel(word, by) atomic_fetch_sub_explicit((word), (by), memory_order_acq_rel)
+
 /* The same where what is counted is an announcement: "I announced, now I look". */
 #define count_seq_cst(word, by) atomic_fetch_add_explicit((word), (by), memory_order_seq_cst)
 

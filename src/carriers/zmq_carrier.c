@@ -1,0 +1,336 @@
+/* The carrier on ZeroMQ: see zmq_carrier.h. */
+#include "carriers/zmq_carrier.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "carriers/zmq_library.h"
+#include "carriers/zmq_keys.h"
+#include "sync/host.h"
+
+#define ID_BYTES     3    /* "h" and the rank: how a peer is called by the socket that listens */
+#define COPIED_BYTES 4096 /* a body up to this length goes with its head, which is cheaper than a part of its own */
+#define KEPT_FRAMES  64   /* by libzmq, of one peer, in each direction */
+
+struct carrier {
+    struct shmt_carrier base; /* first: what callers have */
+    const struct shmt_zmq_calls *zmq;
+    uint32_t self, n_hosts;
+    void *context;
+    void *listener;                          /* ROUTER: peers of higher rank */
+    void *lower[SHMT_MAX_HOSTS];             /* DEALER: one for each peer of lower rank */
+    struct shmt_zmq_keys *keys;              /* NULL: none */
+    struct shmt_zmq_door *door;              /* lets in those who have a key; NULL: without keys */
+    zmq_pollitem_t item[SHMT_MAX_HOSTS + 2]; /* the listener, those of lower rank, the door */
+    uint32_t n_items, next;                  /* next: the socket to ask first, so that each gets its turn */
+    char listens_at[256];
+};
+
+/* A frame that was received. */
+struct held {
+    zmq_msg_t head, body;
+};
+
+static void *socket_of(const struct carrier *c, uint32_t rank) { return rank < c->self ? c->lower[rank] : c->listener; }
+
+static int failed(const struct carrier *c, struct shmt_error *e, const char *what) {
+    return shmt_fail(e, SHMTRAIN_E_SYSTEM, "%s: %s", what, c->zmq->strerror(errno));
+}
+
+/* ---- sending ---- */
+
+static void dropped(void *bytes, void *payload) {
+    (void)bytes;
+    shmt_payload_drop(payload);
+}
+
+/* One part: the head, and a short body with it. */
+static int make_head(const struct carrier *c, zmq_msg_t *out, const unsigned char *head, const struct shmt_payload *body) {
+    const uint64_t copied = body && body->n <= COPIED_BYTES ? body->n : 0;
+    if (c->zmq->msg_init_size(out, SHMT_HEAD_BYTES + copied) < 0) return -1;
+    unsigned char *at = c->zmq->msg_data(out);
+    memcpy(at, head, SHMT_HEAD_BYTES);
+    if (copied > 0) memcpy(at + SHMT_HEAD_BYTES, body->bytes, copied);
+    return 0;
+}
+
+/* The bytes as they are, until libzmq has sent them. */
+static int make_body(const struct carrier *c, zmq_msg_t *out, struct shmt_payload *body) {
+    void *const bytes = (void *)(uintptr_t)body->bytes; /* libzmq only reads them */
+    if (c->zmq->msg_init_data(out, bytes, body->n, dropped, shmt_payload_hold(body)) == 0) return 0;
+    shmt_payload_drop(body);
+    return -1;
+}
+
+/* The first part of what goes by the listener names the peer. 1; 0: not connected, or full; -1. */
+static int address(const struct carrier *c, uint32_t to) {
+    const unsigned char id[ID_BYTES] = {'h', (unsigned char)to, (unsigned char)(to >> 8)};
+    if (to < c->self) return 1;
+    if (c->zmq->send(c->listener, id, sizeof id, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0) return 1;
+    return errno == EAGAIN || errno == EHOSTUNREACH ? 0 : -1;
+}
+
+/* A part; takes it over. */
+static int send_part(const struct carrier *c, void *socket, zmq_msg_t *part, bool more) {
+    if (c->zmq->msg_send(part, socket, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0) return 1;
+    const int error = errno;
+    c->zmq->msg_close(part);
+    return error == EAGAIN || error == EHOSTUNREACH ? 0 : -1;
+}
+
+static int send_frame(struct shmt_carrier *carrier, uint32_t to, const unsigned char *head, struct shmt_payload *body,
+                      struct shmt_error *e) {
+    struct carrier *c = (struct carrier *)carrier;
+    const bool in_two = body && body->n > COPIED_BYTES;
+    zmq_msg_t first, second;
+    if (make_head(c, &first, head, body) < 0) return shmt_no_memory(e, "for a frame");
+    if (in_two && make_body(c, &second, body) < 0) {
+        c->zmq->msg_close(&first);
+        return shmt_no_memory(e, "for a frame");
+    }
+    int rc = address(c, to);
+    if (rc == 1)
+        rc = send_part(c, socket_of(c, to), &first, in_two);
+    else
+        c->zmq->msg_close(&first);
+    if (in_two && rc == 1)
+        rc = send_part(c, socket_of(c, to), &second, false);
+    else if (in_two)
+        c->zmq->msg_close(&second);
+    return rc < 0 ? failed(c, e, "sending to another host") : rc;
+}
+
+/* ---- receiving ---- */
+
+/* Who sends by the listener: a rank, or n_hosts. */
+static uint32_t sender_of(const struct carrier *c, zmq_msg_t *id) {
+    const unsigned char *bytes = c->zmq->msg_data(id);
+    if (c->zmq->msg_size(id) != ID_BYTES || bytes[0] != 'h') return c->n_hosts;
+    return (uint32_t)shmt_min_u64(bytes[1] | (uint32_t)bytes[2] << 8, c->n_hosts);
+}
+
+static int receive_part(const struct carrier *c, void *socket, zmq_msg_t *out) {
+    c->zmq->msg_init(out);
+    if (c->zmq->msg_recv(out, socket, ZMQ_DONTWAIT) >= 0) return 1;
+    const int error = errno;
+    c->zmq->msg_close(out);
+    return error == EAGAIN || error == EINTR ? 0 : -1;
+}
+
+/* The rest of what has more parts than a frame. */
+static void skip(const struct carrier *c, void *socket, zmq_msg_t *part) {
+    while (c->zmq->msg_more(part)) {
+        c->zmq->msg_close(part);
+        if (receive_part(c, socket, part) <= 0) {
+            c->zmq->msg_init(part);
+            return;
+        }
+    }
+}
+
+/* Parts come all or none. 1: a frame; 0: nothing, or nothing that a host sends. */
+static int receive_from(const struct carrier *c, void *socket, uint32_t *from, struct held *out) {
+    zmq_msg_t id;
+    int rc = 1;
+    if (socket == c->listener) {
+        rc = receive_part(c, socket, &id);
+        if (rc <= 0) return rc;
+        *from = sender_of(c, &id);
+        const bool more = c->zmq->msg_more(&id);
+        c->zmq->msg_close(&id);
+        if (!more) return 0;
+    }
+    rc = receive_part(c, socket, &out->head);
+    if (rc <= 0) return rc;
+    c->zmq->msg_init(&out->body);
+    if (c->zmq->msg_more(&out->head)) {
+        c->zmq->msg_close(&out->body);
+        rc = receive_part(c, socket, &out->body);
+        if (rc <= 0) c->zmq->msg_init(&out->body);
+        skip(c, socket, &out->body);
+    }
+    const bool is_frame = rc > 0 && c->zmq->msg_size(&out->head) >= SHMT_HEAD_BYTES && *from < c->n_hosts && *from != c->self &&
+                          (socket != c->listener || !c->keys || shmt_zmq_keys_prove(c->zmq, c->keys, &out->head, *from));
+    if (is_frame) return 1;
+    c->zmq->msg_close(&out->head);
+    c->zmq->msg_close(&out->body);
+    return rc < 0 ? rc : 0;
+}
+
+/* A short body stands behind its head; a longer one in its own part. */
+static void show(const struct carrier *c, struct held *held, uint32_t from, struct shmt_frame *out) {
+    const uint64_t behind = c->zmq->msg_size(&held->head) - SHMT_HEAD_BYTES, apart = c->zmq->msg_size(&held->body);
+    const unsigned char *head = c->zmq->msg_data(&held->head);
+    *out = (struct shmt_frame){.from = from,
+                               .head = head,
+                               .body = apart > 0 ? c->zmq->msg_data(&held->body) : head + SHMT_HEAD_BYTES,
+                               .body_bytes = apart > 0 ? apart : behind,
+                               .held = held};
+}
+
+/* What has come already, of any socket in turn. */
+static int receive_now(struct carrier *c, struct held *held, struct shmt_frame *out) {
+    const uint32_t sockets = 1 + c->self;
+    for (uint32_t i = 0; i < sockets; i++) {
+        const uint32_t which = (c->next + i) % sockets;
+        uint32_t from = which - 1; /* the listener says who it is */
+        const int rc = receive_from(c, c->item[which].socket, &from, held);
+        if (rc < 0) return rc;
+        if (rc == 0) continue;
+        c->next = which + 1;
+        show(c, held, from, out);
+        return 1;
+    }
+    return 0;
+}
+
+/* Until something may have come. */
+static int wait_until(struct carrier *c, uint64_t until_ns) {
+    const uint64_t now_ns = shmt_now_ns();
+    if (now_ns >= until_ns) return 0;
+    const long ms = (long)shmt_min_u64(shmt_ceil_div(until_ns - now_ns, 1000000), 1000);
+    const int rc = c->zmq->poll(c->item, (int)c->n_items, ms);
+    if (rc < 0) return errno == EINTR ? 1 : -1;
+    if (c->door) shmt_zmq_door_answer(c->door);
+    return 1;
+}
+
+static int receive_frame(struct shmt_carrier *carrier, uint64_t until_ns, struct shmt_frame *out, struct shmt_error *e) {
+    struct carrier *c = (struct carrier *)carrier;
+    struct held *held = malloc(sizeof *held);
+    int rc;
+    if (!held) return shmt_no_memory(e, "for a frame");
+    out->held = NULL;
+    for (;;) {
+        rc = receive_now(c, held, out);
+        if (rc == 0) rc = wait_until(c, until_ns);
+        if (rc != 1 || out->held == held) break;
+    }
+    if (rc <= 0) free(held);
+    return rc < 0 ? failed(c, e, "receiving from other hosts") : rc;
+}
+
+static void release(struct shmt_carrier *carrier, struct shmt_frame *frame) {
+    struct carrier *c = (struct carrier *)carrier;
+    struct held *held = frame->held;
+    c->zmq->msg_close(&held->head);
+    c->zmq->msg_close(&held->body);
+    free(held);
+}
+
+/* ---- opening ---- */
+
+static void wipe(struct shmt_zmq_keys *keys) {
+    if (keys) explicit_bzero(keys, sizeof *keys);
+    free(keys);
+}
+
+static void close_all(struct shmt_carrier *carrier) {
+    struct carrier *c = (struct carrier *)carrier;
+    for (uint32_t rank = 0; rank < c->self; rank++)
+        if (c->lower[rank]) c->zmq->close(c->lower[rank]);
+    if (c->listener) c->zmq->close(c->listener);
+    shmt_zmq_door_close(c->door);
+    if (c->context) c->zmq->ctx_term(c->context);
+    wipe(c->keys);
+    free(c);
+}
+
+static const struct shmt_carrier_ops ZMQ = {
+    .name = "zmq", .send = send_frame, .receive = receive_frame, .release = release, .close = close_all};
+
+/* What both kinds of sockets have. */
+static int set_common(const struct carrier *c, void *socket) {
+    const struct {
+        int option, value;
+    } all[] = {{ZMQ_LINGER, 0},
+               {ZMQ_SNDHWM, KEPT_FRAMES},
+               {ZMQ_RCVHWM, KEPT_FRAMES},
+               {ZMQ_HANDSHAKE_IVL, 5000},
+               {ZMQ_HEARTBEAT_IVL, 1000},
+               {ZMQ_HEARTBEAT_TIMEOUT, 5000},
+               {ZMQ_HEARTBEAT_TTL, 5000},
+               {ZMQ_RECONNECT_IVL, 100},
+               {ZMQ_RECONNECT_IVL_MAX, 2000},
+               {ZMQ_CONNECT_TIMEOUT, 3000},
+               {ZMQ_IPV6, 1}};
+    const int64_t most = SHMT_HEAD_BYTES + SHMT_MOST_BODY;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (c->zmq->setsockopt(socket, all[i].option, &all[i].value, sizeof all[i].value) < 0) return -1;
+    return c->zmq->setsockopt(socket, ZMQ_MAXMSGSIZE, &most, sizeof most);
+}
+
+static int set_int(const struct carrier *c, void *socket, int option, int value) {
+    return c->zmq->setsockopt(socket, option, &value, sizeof value);
+}
+
+/* A peer that connects anew takes the place of its old connection. */
+static int listen_at(struct carrier *c, const char *endpoint) {
+    size_t bytes = sizeof c->listens_at;
+    c->listener = c->zmq->socket(c->context, ZMQ_ROUTER);
+    if (!c->listener || set_common(c, c->listener) < 0) return -1;
+    if (set_int(c, c->listener, ZMQ_ROUTER_MANDATORY, 1) < 0 || set_int(c, c->listener, ZMQ_ROUTER_HANDOVER, 1) < 0) return -1;
+    if (c->keys && shmt_zmq_keys_listen(c->zmq, c->listener, c->keys) < 0) return -1;
+    if (c->zmq->bind(c->listener, endpoint) < 0) return -1;
+    return c->zmq->getsockopt(c->listener, ZMQ_LAST_ENDPOINT, c->listens_at, &bytes);
+}
+
+/* Nothing is kept for a peer that is not connected. */
+static int connect_to(struct carrier *c, uint32_t rank, const char *endpoint) {
+    const unsigned char id[ID_BYTES] = {'h', (unsigned char)c->self, (unsigned char)(c->self >> 8)};
+    void *socket = c->lower[rank] = c->zmq->socket(c->context, ZMQ_DEALER);
+    if (!socket || set_common(c, socket) < 0) return -1;
+    if (c->zmq->setsockopt(socket, ZMQ_ROUTING_ID, id, sizeof id) < 0 || set_int(c, socket, ZMQ_IMMEDIATE, 1) < 0) return -1;
+    if (c->keys && shmt_zmq_keys_connect(c->zmq, socket, c->keys, rank) < 0) return -1;
+    return c->zmq->connect(socket, endpoint);
+}
+
+/* The listener first: receive_now counts on it. */
+static void list_items(struct carrier *c) {
+    c->item[c->n_items++] = (zmq_pollitem_t){.socket = c->listener, .events = ZMQ_POLLIN};
+    for (uint32_t rank = 0; rank < c->self; rank++)
+        c->item[c->n_items++] = (zmq_pollitem_t){.socket = c->lower[rank], .events = ZMQ_POLLIN};
+    if (c->door) c->item[c->n_items++] = (zmq_pollitem_t){.socket = shmt_zmq_door_socket(c->door), .events = ZMQ_POLLIN};
+}
+
+static int open_all(struct carrier *c, const struct shmt_zmq_spec *spec, struct shmt_error *e) {
+    c->context = c->zmq->ctx_new();
+    if (!c->context) return failed(c, e, "ZeroMQ cannot start");
+    if (spec->keys) {
+        c->keys = malloc(sizeof *c->keys);
+        if (!c->keys) return shmt_no_memory(e, "for keys");
+        *c->keys = *spec->keys;
+        const int rc = shmt_zmq_door_open(c->zmq, c->context, c->keys, c->n_hosts, &c->door, e);
+        if (rc < 0) return rc;
+    }
+    if (listen_at(c, spec->listen) < 0) return failed(c, e, spec->listen);
+    for (uint32_t rank = 0; rank < c->self; rank++)
+        if (connect_to(c, rank, spec->endpoint[rank]) < 0) return failed(c, e, spec->endpoint[rank]);
+    list_items(c);
+    return 0;
+}
+
+int shmt_zmq_open(const struct shmt_zmq_spec *spec, struct shmt_carrier **out, struct shmt_error *e) {
+    const struct shmt_zmq_calls *zmq = shmt_zmq_load(e);
+    struct carrier *c = zmq ? calloc(1, sizeof *c) : NULL;
+    if (!zmq) return SHMTRAIN_E_SYSTEM;
+    if (!c) return shmt_no_memory(e, "for a carrier");
+    c->base.ops = &ZMQ;
+    c->zmq = zmq;
+    c->self = spec->self;
+    c->n_hosts = spec->n_hosts;
+    const int rc = open_all(c, spec, e);
+    if (rc < 0)
+        close_all(&c->base);
+    else
+        *out = &c->base;
+    return rc;
+}
+
+void shmt_zmq_listens_at(const struct shmt_carrier *carrier, char out[256]) {
+    memcpy(out, ((const struct carrier *)carrier)->listens_at, 256);
+}

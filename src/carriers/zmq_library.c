@@ -1,0 +1,52 @@
+/* Loading libzmq: see zmq_library.h. */
+#include "carriers/zmq_library.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/library.h"
+
+/* The name that the linker would have written down (configure). */
+#ifndef SHMT_ZMQ_LIBRARY
+#    define SHMT_ZMQ_LIBRARY "libzmq.so.5"
+#endif
+
+static const struct {
+    const char *name;
+    size_t at;
+} CALLS[] = {
+#define CALL(name) {"zmq_" #name, offsetof(struct shmt_zmq_calls, name)},
+    SHMT_ZMQ_CALLS(CALL)
+#undef CALL
+};
+
+/* Written once, under g_once. */
+static pthread_once_t g_once = PTHREAD_ONCE_INIT;
+static struct shmt_zmq_calls g_calls;
+static bool g_loaded;
+static struct shmt_error g_error;
+
+static void load(void) {
+    void *library = dlopen(SHMT_ZMQ_LIBRARY, RTLD_NOW | RTLD_LOCAL);
+    g_loaded = library != NULL;
+    for (size_t i = 0; g_loaded && i < sizeof CALLS / sizeof *CALLS; i++) {
+        void (**const call)(void) = (void (**)(void))(void *)((char *)&g_calls + CALLS[i].at);
+        shmt_library_find(library, CALLS[i].name, call);
+        g_loaded = *call != NULL;
+    }
+    const char *why = g_loaded ? NULL : dlerror();
+    if (!g_loaded)
+        shmt_fail(
+            &g_error, SHMTRAIN_E_SYSTEM,
+            "runs over several hosts need ZeroMQ, which cannot be loaded (%.200s): install libzmq5 (Fedora, Arch: zeromq)",
+            why ? why : SHMT_ZMQ_LIBRARY);
+}
+
+const struct shmt_zmq_calls *shmt_zmq_load(struct shmt_error *e) {
+    pthread_once(&g_once, load);
+    if (g_loaded) return &g_calls;
+    shmt_fail(e, g_error.status, "%s", g_error.text);
+    return NULL;
+}

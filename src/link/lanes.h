@@ -1,0 +1,86 @@
+/* Channels between hosts: messages arrive once, whole, and in the order in which they were sent, or their peer is lost. Written once,
+ * above every carrier (carriers/carrier.h), which may lose, repeat and reorder frames.
+ *
+ * Each pair of hosts has SHMT_CHANNELS channels in each direction, which do not wait for one another. A message is one frame, with a
+ * number; the receiver takes them in order, drops the others, and acknowledges what it has taken with whatever it sends next, or by a
+ * frame of its own a little later (cumulative acknowledgements, go-back-N: carriers below that matter keep the order, so that nothing
+ * is sent twice but after a loss). The sender keeps what was not acknowledged, by reference, and sends it again when an answer takes
+ * too long (RFC 6298) or the receiver reports a gap. At most `window_bytes` are kept for each peer, however slow it is.
+ *
+ * A peer that has not been heard for `suspect_ns` is suspected, and nothing but beats is sent to it; after `lost_ns` it is lost, for
+ * this life of it: what was kept for it is dropped, and what it sends is answered by a notice that it is lost, to which it answers by
+ * declaring us lost. So a host that was only stopped does not come back unnoticed. A peer that starts anew has a new life, and begins
+ * with its channels' first numbers. Silence is judged only when there is nothing more to receive: it is not the peers that were silent
+ * if this host itself was stopped.
+ *
+ * One thread owns the lanes, and makes progress inside these calls alone: it calls shmt_lanes_receive at least every `beat_ns`. Times
+ * are of the host's clock (sync/host.h). */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "carriers/carrier.h"
+
+#define SHMT_CHANNELS 8
+
+struct shmt_lanes;
+
+struct shmt_lanes_spec {
+    struct shmt_carrier *carrier; /* stays the caller's */
+    uint32_t self, n_hosts;
+    uint64_t run, life;    /* life: not 0, and another one for each start of this host */
+    uint64_t window_bytes; /* that are kept for one peer; at least SHMT_HEAD_BYTES + SHMT_MOST_BODY */
+    uint64_t beat_ns, suspect_ns, lost_ns;
+};
+
+/* What option defaults say. */
+#define SHMT_LANES_WINDOW  (UINT64_C(32) << 20)
+#define SHMT_LANES_BEAT    UINT64_C(250000000)
+#define SHMT_LANES_SUSPECT UINT64_C(1000000000)
+#define SHMT_LANES_LOST    UINT64_C(10000000000)
+
+enum shmt_peer_state {
+    SHMT_PEER_UNKNOWN, /* of this life of it we have not heard that it hears us */
+    SHMT_PEER_THERE,
+    SHMT_PEER_SUSPECT,
+    SHMT_PEER_LOST, /* until it starts anew */
+};
+
+/* What shmt_lanes_receive brings. */
+struct shmt_message {
+    uint32_t from, channel;
+    uint64_t life; /* of the sender */
+    const unsigned char *bytes;
+    uint64_t n;
+    struct shmt_frame frame; /* the lanes' own */
+};
+
+struct shmt_lanes_counts {
+    uint64_t sent, repeated, received, dropped; /* frames with a message; dropped: repeated ones, and those behind a gap */
+    uint64_t strange;                    /* frames that no host of this run can have sent to this life, or damaged ones */
+    uint64_t sent_bytes, received_bytes; /* heads included */
+};
+
+/* Errors: _MEMORY. */
+int shmt_lanes_make(const struct shmt_lanes_spec *spec, struct shmt_lanes **out, struct shmt_error *e);
+void shmt_lanes_free(struct shmt_lanes *lanes); /* NULL: nothing is done */
+
+/* Sends a message, at most SHMT_MOST_BODY bytes; NULL: an empty one. The lanes take a reference of their own. 1: it will arrive, unless
+ * the peer is lost. 0: the window is full: call shmt_lanes_receive, then try again. _DIED: the peer is lost. Does not wait. A peer that
+ * was not heard of yet gets what was sent to it as soon as it is there. */
+int shmt_lanes_send(struct shmt_lanes *lanes, uint32_t to, uint32_t channel, struct shmt_payload *body, struct shmt_error *e);
+
+/* The next message of any peer and channel: 1 and *out, to be released. 0: there was none before `until_ns`, or the state of a peer has
+ * changed: `*changed_out` (may be NULL) says whether it has. A status: the carrier's. */
+int shmt_lanes_receive(struct shmt_lanes *lanes, uint64_t until_ns, struct shmt_message *out, bool *changed_out,
+                       struct shmt_error *e);
+void shmt_lanes_release(struct shmt_lanes *lanes, struct shmt_message *message);
+
+enum shmt_peer_state shmt_lanes_peer(const struct shmt_lanes *lanes, uint32_t rank, uint64_t *life_out);
+
+/* All that was sent to peers that are not lost has been acknowledged. */
+bool shmt_lanes_are_empty(const struct shmt_lanes *lanes);
+
+void shmt_lanes_count(const struct shmt_lanes *lanes, struct shmt_lanes_counts *out);
