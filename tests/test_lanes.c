@@ -439,7 +439,7 @@ static void a_head_with_a_field_out_of_range_is_refused(void **state) {
         const char *why;
     } wrong[] = {{{.kind = 9, .to = 1, .life = 1}, 0, "no such kind of frame"},
                  {{.kind = 1, .to = 1, .life = 1, .channel = SHMT_CHANNELS}, 0, "no such channel"},
-                 {{.kind = 1, .to = SHMT_MAX_HOSTS, .life = 1}, 0, "no such pair of hosts"},
+                 {{.kind = 1, .to = SHMT_MOST_HOSTS, .life = 1}, 0, "no such pair of hosts"},
                  {{.kind = 1, .from = 1, .to = 1, .life = 1}, 0, "no such pair of hosts"},
                  {{.kind = 1, .to = 1}, 0, "no life"},
                  {{.kind = 2, .to = 1, .life = 1, .sequence = 1}, 0, "a message to nobody"},

@@ -81,6 +81,7 @@ static int plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt
     if (rc < 0) return rc;
     if (spec->n_seats != 1)
         return shmt_refuse(e, "the plain backend has one worker with one thread: use -w 1 -t 1, or --backend shm");
+    if (shmt_spec_is_linked(spec)) return shmt_refuse(e, "the plain backend is of one host: use --backend shm");
     if (spec->pauses.allowed || spec->first_epoch > 0 || spec->first_step > 0)
         return shmt_refuse(e, "the plain backend cannot pause or resume: use --backend shm");
     if (shmt_policy_has_rounds(&spec->policy) || shmt_policy_merges_replicas(&spec->policy))

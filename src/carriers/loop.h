@@ -12,7 +12,7 @@
 #include "carriers/carrier.h"
 
 struct shmt_loop_spec {
-    uint32_t n_hosts; /* 1 .. SHMT_MAX_HOSTS */
+    uint32_t n_hosts; /* 1 .. SHMT_MOST_HOSTS */
     uint64_t seed;
     uint64_t delay_ns;         /* of every frame, at least */
     uint64_t jitter_ns;        /* up to so much more, drawn for each: frames overtake one another by it */

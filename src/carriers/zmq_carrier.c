@@ -22,10 +22,10 @@ struct carrier {
     uint32_t self, n_hosts;
     void *context;
     void *listener;                          /* ROUTER: peers of higher rank */
-    void *lower[SHMT_MAX_HOSTS];             /* DEALER: one for each peer of lower rank */
+    void *lower[SHMT_MOST_HOSTS];             /* DEALER: one for each peer of lower rank */
     struct shmt_zmq_keys *keys;              /* NULL: none */
     struct shmt_zmq_door *door;              /* lets in those who have a key; NULL: without keys */
-    zmq_pollitem_t item[SHMT_MAX_HOSTS + 2]; /* the listener, those of lower rank, the door */
+    zmq_pollitem_t item[SHMT_MOST_HOSTS + 2]; /* the listener, those of lower rank, the door */
     uint32_t n_items, next;                  /* next: the socket to ask first, so that each gets its turn */
     char listens_at[256];
 };

@@ -13,7 +13,7 @@
 
 struct shmt_zmq_keys {
     char own_public[SHMT_ZMQ_KEY], own_secret[SHMT_ZMQ_KEY];
-    char peer[SHMT_MAX_HOSTS][SHMT_ZMQ_KEY]; /* the public key of each host */
+    char peer[SHMT_MOST_HOSTS][SHMT_ZMQ_KEY]; /* the public key of each host */
 };
 
 struct shmt_zmq_spec {

@@ -27,6 +27,15 @@ void shmt_chunk_share(uint32_t n_chunks, uint32_t seat, uint32_t n_seats, uint32
     *to_out = (uint32_t)((uint64_t)n_chunks * (seat + 1) / n_seats);
 }
 
+void shmt_chunk_share_of_host(uint32_t n_chunks, uint32_t host, uint32_t n_hosts, uint32_t seat, uint32_t n_seats,
+                              uint32_t *from_out, uint32_t *to_out) {
+    uint32_t from, to;
+    shmt_chunk_share(n_chunks, host, n_hosts, &from, &to);
+    shmt_chunk_share(to - from, seat, n_seats, from_out, to_out);
+    *from_out += from;
+    *to_out += from;
+}
+
 void shmt_stack_push(struct shmt_stack *stack, uint32_t chunk) {
     stack->at[stack->n] = (struct shmt_subtree){.first = chunk, .level = 0};
     stack->n++;
@@ -59,4 +68,20 @@ void shmt_stack_after(uint32_t from, uint32_t to, bool late, struct shmt_stack *
         if (!late) merge_all(out);
     }
     *height_out = height;
+}
+
+uint32_t shmt_far_nodes(uint32_t n_chunks, uint32_t n_hosts, uint32_t without, struct shmt_subtree *out, uint32_t *host_out) {
+    uint32_t n = 0;
+    for (uint32_t host = 0; host < n_hosts; host++) {
+        struct shmt_stack stack;
+        uint32_t from, to, height;
+        if (host == without) continue;
+        shmt_chunk_share(n_chunks, host, n_hosts, &from, &to);
+        shmt_stack_after(from, to, false, &stack, &height);
+        for (uint32_t k = 0; k < stack.n; k++, n++) {
+            out[n] = stack.at[k];
+            if (host_out) host_out[n] = host;
+        }
+    }
+    return n;
 }

@@ -24,6 +24,10 @@ void shmt_chunk_examples(uint32_t batch, uint32_t n_chunks, uint32_t chunk, uint
 /* The chunks of one of n_seats workers: from *from_out to before *to_out. */
 void shmt_chunk_share(uint32_t n_chunks, uint32_t seat, uint32_t n_seats, uint32_t *from_out, uint32_t *to_out);
 
+/* The same where hosts share the batch, and the n_seats workers of each its part. */
+void shmt_chunk_share_of_host(uint32_t n_chunks, uint32_t host, uint32_t n_hosts, uint32_t seat, uint32_t n_seats,
+                              uint32_t *from_out, uint32_t *to_out);
+
 /* A complete subtree: the chunks first .. first + 2^level - 1. */
 struct shmt_subtree {
     uint32_t first, level;
@@ -48,3 +52,8 @@ void shmt_stack_merge(struct shmt_stack *stack);
 
 /* The stack after all chunks from .. to - 1, and the largest height that it had on the way (the buffers that are needed). */
 void shmt_stack_after(uint32_t from, uint32_t to, bool late, struct shmt_stack *out, uint32_t *height_out);
+
+/* The subtrees in which hosts exchange their sums: the largest ones of each host's chunks, in the order of hosts; without those of host
+ * `without` (n_hosts: of all). out[k].first and .level; host_out[k] (may be NULL): whose it is. Their number, at most
+ * n_hosts * SHMT_MAX_STACK. */
+uint32_t shmt_far_nodes(uint32_t n_chunks, uint32_t n_hosts, uint32_t without, struct shmt_subtree *out, uint32_t *host_out);

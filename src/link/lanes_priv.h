@@ -52,7 +52,7 @@ struct shmt_lanes {
     bool changed;      /* a peer's state, since shmt_lanes_receive has said so */
     struct shmt_error error;
     int failed; /* a status of the carrier */
-    struct shmt_peer peer[SHMT_MAX_HOSTS];
+    struct shmt_peer peer[SHMT_MOST_HOSTS];
 };
 
 /* ---- outgoing.c ---- */

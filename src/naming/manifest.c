@@ -11,8 +11,9 @@
 _Static_assert(sizeof(struct shmt_manifest) == 16528 && offsetof(struct shmt_manifest, place_node) == 360 &&
                    offsetof(struct shmt_manifest, table) == 4720 && offsetof(struct shmt_manifest, train) == 15592,
                "the layout of version 13");
-/* But for the room of collectives, cached pulls, and tapes, which runs with a name do not have. */
-_Static_assert(sizeof(struct shmt_spec) == 9304 + sizeof(struct shmt_coll_room) + 8 + sizeof(struct shmt_tape_plan),
+/* But for the room of collectives, cached pulls, tapes, and other hosts, which runs with a name do not have. */
+_Static_assert(sizeof(struct shmt_spec) ==
+                   9304 + sizeof(struct shmt_coll_room) + 8 + sizeof(struct shmt_tape_plan) + sizeof(struct shmt_hosts_plan),
                "what is new in it belongs into the manifest, too: a row in ps/spec_fields.c, or a word here");
 _Static_assert(offsetof(struct shmt_head, manifest) == SHMT_LINE, "the state has a line of its own");
 

@@ -34,6 +34,7 @@
 struct shmt_store; /* each backend defines its own */
 
 struct shmt_counters;
+struct shmt_far_ops; /* ps/far.h */
 
 /* Cached pulls: what is known before a copy is made. */
 struct shmt_look {
@@ -275,6 +276,7 @@ struct shmt_backend {
     const struct shmt_seat_ops *seat;
     const struct shmt_store_ops *store;
     const struct shmt_guest_ops *guests; /* SHMT_CAP_JOIN; else NULL */
+    const struct shmt_far_ops *far;      /* runs over many hosts (ps/far.h); NULL: there are none */
 
     /* Pure: what `create` will need. Refuses a spec that this backend cannot serve. */
     int (*plan)(const struct shmt_spec *spec, struct shmt_need *out, struct shmt_error *e);

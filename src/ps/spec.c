@@ -102,6 +102,18 @@ static int check_cache(const struct shmt_spec *spec, struct shmt_error *e) {
     return 0;
 }
 
+/* Of many hosts, one that applies what all have computed. */
+static int check_hosts(const struct shmt_spec *spec, struct shmt_error *e) {
+    if (!shmt_spec_is_linked(spec)) return 0;
+    if (spec->hosts.n > SHMT_MAX_HOSTS || spec->hosts.self >= spec->hosts.n)
+        return shmt_refuse(e, "at most %d hosts, whose ranks begin with 0", SHMT_MAX_HOSTS);
+    if (!shmt_policy_is_batched(&spec->policy) || shmt_policy_has_equal_copies(&spec->policy) || spec->fits)
+        return shmt_refuse(e, "over several hosts only --mode sync is possible so far");
+    if (spec->n_guests > 0 || spec->head_bytes > 0 || spec->pauses.allowed || spec->may_lack)
+        return shmt_refuse(e, "over several hosts there are no guests, names, checkpoints, or workers that are missing so far");
+    return 0;
+}
+
 /* Where it begins, and when it rests. */
 static int check_place(const struct shmt_spec *spec, struct shmt_error *e) {
     if (spec->first_epoch >= spec->epochs || (spec->first_step > 0 && spec->first_step >= shmt_spec_steps(spec)))
@@ -132,6 +144,7 @@ int shmt_spec_check(const struct shmt_spec *spec, struct shmt_error *e) {
     int rc = shmt_policy_check(&spec->policy, spec->n_workers, e);
     if (rc == 0) rc = check_work(spec, e);
     if (rc == 0) rc = check_place(spec, e);
+    if (rc == 0) rc = check_hosts(spec, e);
     if (rc == 0) rc = shmt_rule_check_policy(&spec->rule, &spec->policy, e);
     if (rc == 0) rc = shmt_merge_check(&spec->rule, &spec->policy, e);
     if (rc == 0) rc = check_delays(spec, e);

@@ -9,6 +9,7 @@
 
 #include "base/checked.h"
 #include "coll/memory.h"
+#include "consistency/chunks.h"
 #include "consistency/policy.h"
 #include "data/order.h"
 #include "update/rate.h"
@@ -56,6 +57,12 @@ struct shmt_tape_plan {
     uint64_t room;   /* gradients that the tape of each seat has room for */
 };
 
+/* A run over many hosts, each of which has a store of its own, and this one's rank. All zeros: one host. */
+struct shmt_hosts_plan {
+    uint32_t n, self;
+};
+#define SHMT_MAX_HOSTS 64
+
 struct shmt_spec {
     uint32_t n_seats;  /* places at the store: one for each thread that trains */
     uint32_t n_guests; /* the last ones of them: free at first, for workers that join by name */
@@ -101,8 +108,9 @@ struct shmt_spec {
     uint64_t board_bytes; /* shared memory for whoever drives the run (evaluation) */
     struct shmt_coll_room
         coll; /* of collectives; none where the store has a name. No field of spec_fields.h: no other program sees it */
-    struct shmt_tape_plan tape; /* likewise: what has a name is neither recorded nor replayed */
-    uint64_t head_bytes;        /* bytes, for whoever gives the store a name: what those who join need to know */
+    struct shmt_tape_plan tape;   /* likewise: what has a name is neither recorded nor replayed */
+    struct shmt_hosts_plan hosts; /* likewise: what has a name is of one host */
+    uint64_t head_bytes;          /* bytes, for whoever gives the store a name: what those who join need to know */
     struct shmt_placement placement;
 };
 
@@ -110,6 +118,16 @@ struct shmt_spec {
  * 0 in a spec that shmt_spec_check has passed. */
 static inline uint32_t shmt_seats_of_worker(const struct shmt_spec *spec) {
     return (spec->n_seats - spec->n_guests) / spec->n_workers;
+}
+
+/* Whether there are other hosts, and so a seat for the link (ps/far.h). */
+static inline bool shmt_spec_is_linked(const struct shmt_spec *spec) { return spec->hosts.n > 1; }
+
+/* Of a batch, those of this host's seat number `index` of n_present. */
+static inline void shmt_spec_chunks_of(const struct shmt_spec *spec, uint32_t index, uint32_t n_present, uint32_t *from_out,
+                                       uint32_t *to_out) {
+    const uint32_t n_hosts = spec->hosts.n > 0 ? spec->hosts.n : 1;
+    shmt_chunk_share_of_host(spec->n_chunks, spec->hosts.self, n_hosts, index, n_present, from_out, to_out);
 }
 
 /* Whether time passes between a racy push's loads and its stores. */

@@ -233,7 +233,7 @@ static void sleep_for(const struct shmt_gates *gates, enum shmt_gate_word word, 
     SHMT_POINT("sleep:announced");
     fence_seq_cst(); /* pairs with the one in shmt_gates_wake, for the watch words, whose stores we do not command */
     if (load_seq_cst(word_of(gates, word, i)) < target && !aborted(gates) && counts(gates, i)) /* (b) */
-        shmt_host()->wait(&mine->asleep, code, NAP_NS);
+        shmt_host()->wait(&mine->asleep, code, gates->pulse ? gates->pulse_ns : NAP_NS);
     SHMT_POINT("sleep:woken");
     store_relaxed(&mine->asleep, 0);                              /* late sight of it costs a needless wake-up, */
     (void)take_relaxed(&gate_of(gates, i)->sleepers, UINT32_MAX); /* and of this a needless look */
@@ -253,6 +253,7 @@ static int wait_for_those(const struct shmt_gates *gates, enum shmt_gate_word wo
             break;
         }
         if (!spin(gates, word, target, look.at)) sleep_for(gates, word, target, look.at);
+        if (gates->pulse) gates->pulse(gates->pulse_arg);
     }
     if (for_whom != NOBODY && gates->tell) gates->tell(gates->tell_arg, 0, for_whom);
     if (for_whom_out) *for_whom_out = for_whom;

@@ -30,7 +30,7 @@ static uint32_t height_with(const struct shmt_spec *spec, uint32_t n_present) {
     for (uint32_t seat = 0; seat < n_present; seat++) {
         struct shmt_stack stack;
         uint32_t from, to, height;
-        shmt_chunk_share(spec->n_chunks, seat, n_present, &from, &to);
+        shmt_spec_chunks_of(spec, seat, n_present, &from, &to);
         shmt_stack_after(from, to, shmt_flat_is_dense(spec), &stack, &height);
         if (height > highest) highest = height;
     }
@@ -129,6 +129,11 @@ static void place_all(const struct shmt_spec *spec, struct shmt_layout *plan, ui
 #undef PLACE
 }
 
+static uint32_t count_far_nodes(const struct shmt_spec *spec) {
+    struct shmt_subtree node[SHMT_MAX_HOSTS * SHMT_MAX_STACK];
+    return shmt_spec_is_linked(spec) ? shmt_far_nodes(spec->n_chunks, spec->hosts.n, spec->hosts.self, node, NULL) : 0;
+}
+
 int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *out, struct shmt_error *e) {
     struct shmt_layout plan = {0};
     const uint64_t page = spec->placement.page_bytes ? spec->placement.page_bytes : 4096;
@@ -139,13 +144,15 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
                                     .n_replicas = shmt_replicas_count(spec),
                                     .equal = shmt_policy_has_equal_copies(&spec->policy) && spec->n_seats > 1,
                                     .ready_words = (uint32_t)(shmt_ceil_div(spec->n_tables, WORDS_OF_LINE) * WORDS_OF_LINE),
+                                    .links = shmt_spec_is_linked(spec),
+                                    .far_nodes = count_far_nodes(spec),
                                     .base = shmt_replicas_keep_base(&spec->policy)};
     shmt_flat_plan(spec, &out->flat);
     shmt_replicas_cover(spec, &out->flat, &out->cover);
     out->n_slices = n_slices(spec, out->flat.n);
     out->touched = out->stack > 0 && out->flat.n >= MAP_FROM_FLOATS;
     out->map_bytes = out->touched ? out->flat.n / SHMT_TOUCH_FLOATS : 0;
-    out->terms = out->touched ? shmt_flat_terms(spec) : 0;
+    out->terms = out->touched && out->links == 0 ? shmt_flat_terms(spec) : 0; /* other hosts get sums */
     place_all(spec, &plan, held_page, out);
     out->lock_mask = (uint32_t)(out->locks.n - 1);
     out->merge_mask = (uint32_t)(out->merge_locks.n - 1);

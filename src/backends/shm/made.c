@@ -58,6 +58,7 @@ static void begin_words(struct shmt_store *store) {
         store_relaxed(&store->front[seat].alive, 1);
         store_relaxed(&store->front[seat].working, 1);
     }
+    if (store->layout.links > 0) store_relaxed(&store->front[spec->n_seats].alive, 1);
 }
 
 void shmt_shm_destroy(struct shmt_store *store) {

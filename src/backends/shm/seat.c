@@ -69,7 +69,7 @@ int shmt_shm_begin_epoch(struct shmt_shm_seat *p) {
     p->over = load_relaxed(&p->store->control->over) != 0; /* relaxed: published by the meeting */
     if (p->over) return 0;                                 /* who takes part has no meaning any more */
     shmt_shm_count_present(p);
-    p->over = !shmt_shm_takes_part(p, p->seat.rank);
+    p->over = !shmt_shm_is_link(p) && !shmt_shm_takes_part(p, p->seat.rank);
     if (p->over) return 0;
     const int rc = check_present(p);
     if (rc < 0) return rc;

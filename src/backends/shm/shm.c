@@ -24,7 +24,7 @@ static struct shmt_gates gates_of(struct shmt_store *store, uint32_t rank, const
         .met = store->spec.n_seats >= MANY_SEATS ? &store->control->met : NULL,
         .gate = &store->front[0].gate,
         .stride_bytes = sizeof *store->front,
-        .n = store->spec.n_seats,
+        .n = store->spec.n_seats + store->layout.links,
         .self = rank,
         .watch = {.abort = &store->control->abort, .member = member, .member_stride = sizeof *store->front / sizeof(uint32_t)}};
 }
@@ -55,7 +55,7 @@ static struct shmt_ring *ring_of(const struct shmt_store *store, uint32_t rank) 
 
 static void begin_trace(struct shmt_shm_seat *p) {
     const uint32_t room = p->store->spec.trace_events;
-    if (room == 0) return;
+    if (room == 0 || shmt_shm_is_link(p)) return;
     shmt_trace_begin(&p->trace, ring_of(p->store, p->seat.rank), room);
     p->seat.trace = &p->trace;
 }
@@ -82,7 +82,8 @@ static const struct shmt_shm_engine *engine_of(const struct shmt_policy *policy)
 }
 
 static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct shmt_seat **out, struct shmt_error *e) {
-    if (rank >= store->spec.n_seats) return shmt_fail(e, SHMTRAIN_E_USAGE, "seat %u does not exist", rank);
+    if (rank >= store->spec.n_seats + store->layout.links)
+        return shmt_fail(e, SHMTRAIN_E_USAGE, "seat %u does not exist", rank);
     struct shmt_shm_seat *p = shmt_own_calloc(1, sizeof *p);
     if (!p) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a seat");
     p->store = store;
@@ -93,7 +94,7 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
     p->epoch = store->spec.first_epoch;
     p->seat.counters = &p->slot->counters;
     p->engine = engine_of(&store->spec.policy);
-    p->guest = rank >= store->spec.n_seats - store->spec.n_guests;
+    p->guest = store->spec.n_guests > 0 && rank >= store->spec.n_seats - store->spec.n_guests;
     p->weight = shmt_shm_weight_of(store, rank);
     p->state = shmt_shm_state_of(store, rank);
     p->undo = shmt_shm_undo(store, rank);
@@ -271,7 +272,10 @@ static void lead_on(struct shmt_shm_seat *chief) {
     const struct shmt_spec *spec = &chief->store->spec;
     struct shmt_shm_control *control = chief->store->control;
     const bool more = chief->epoch < spec->epochs && shmt_spec_has_step(spec, chief->epoch, 0);
-    if (!chief->pausing) store_relaxed(&control->over, !more || load_relaxed(&control->stop));
+    /* Hosts have agreed where they end: what is asked for here alone since then has to wait for the next batch. */
+    const uint64_t next = chief->epoch * shmt_spec_steps(spec);
+    const bool stop = shmt_spec_is_linked(spec) ? next >= load_relaxed(&control->end_step) : load_relaxed(&control->stop) != 0;
+    if (!chief->pausing) store_relaxed(&control->over, !more || stop);
     SHMT_POINT("lead-on:over");
     store_relaxed(&control->pause_step, SHMT_NO_LIMIT);
     SHMT_POINT("lead-on:pause-step");
@@ -409,6 +413,7 @@ const struct shmt_backend SHMT_BACKEND_SHM = {
     .seat = &SEAT,
     .store = &STORE,
     .guests = &SHMT_SHM_GUESTS,
+    .far = &SHMT_SHM_FAR,
     .plan = shmt_shm_plan,
     .create = shmt_shm_create,
 };

@@ -3,6 +3,7 @@
 
 #include "backends/shm/layout.h"
 #include "backends/shm/ledger.h"
+#include "ps/far.h"
 #include "consistency/chunks.h"
 #include "segment/segment.h"
 
@@ -19,7 +20,8 @@ struct shmt_store {
 
 /* Where the finished sum of a subtree stands after all seats have added theirs: a function of the configuration. */
 struct shmt_shm_node {
-    uint32_t seat, slot; /* seat UINT32_MAX: of more than one seat, to be added */
+    uint32_t seat,
+        slot; /* seat UINT32_MAX: of more than one seat, to be added; n_seats: another host's, number `slot` of those */
 };
 
 #define SHMT_SHM_TIMED 16 /* of so many blocks one is timed for a trace: looking at the clock costs as much as a block */
@@ -161,6 +163,10 @@ static inline bool shmt_shm_is_present(const struct shmt_store *store, uint32_t 
 static inline bool shmt_shm_takes_part(const struct shmt_shm_seat *p, uint32_t seat) {
     return p->present[seat / 64] >> seat % 64 & 1;
 }
+
+/* The link's, behind those of all workers (ps/far.h): it is at every meeting, and has no share of anything. */
+static inline bool shmt_shm_is_link(const struct shmt_shm_seat *p) { return p->seat.rank == p->store->spec.n_seats; }
+extern const struct shmt_far_ops SHMT_SHM_FAR; /* batches/far.c */
 
 /* made.c: see the entries of the same names in ps/backend_ops.h. */
 int shmt_shm_plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt_error *e);

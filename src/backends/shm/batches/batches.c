@@ -18,7 +18,8 @@
 /* In the middle of an epoch, too: behind a pause. */
 static void share(struct shmt_shm_seat *p) {
     p->step = load_relaxed(&p->store->control->step); /* relaxed: published by the meeting, or before workers exist */
-    shmt_chunk_share(p->store->spec.n_chunks, p->seat.index, p->seat.n_present, &p->from, &p->to);
+    p->from = p->to = 0;
+    if (!shmt_shm_is_link(p)) shmt_spec_chunks_of(&p->store->spec, p->seat.index, p->seat.n_present, &p->from, &p->to);
     p->chunk = p->from;
     p->cut_step = SHMT_NO_LIMIT;
     p->stack.late = shmt_flat_is_dense(&p->store->spec);
@@ -90,11 +91,13 @@ static void fold_siblings(struct shmt_shm_seat *p) {
     shmt_trace_to(p->seat.trace, SHMT_EVENT_NONE);
 }
 
-/* Where memory takes virtual time: others have read what lies where the chunk's gradient was written. Of sums all that is dense. */
+/* Where memory takes virtual time: others have read what lies where the chunk's gradient was written, and its map. Of sums all that is
+ * dense. */
 static void pay_for_chunk(const struct shmt_shm_seat *p, uint32_t chunk) {
     const struct shmt_store *store = p->store;
     if (!shmt_host_touches()) return;
     shmt_shm_touch_list(store, chunk, true);
+    if (store->layout.touched) shmt_touch(shmt_shm_map(store, p->seat.rank, p->stack.n - 1), store->layout.map_bytes, true);
     if (p->stack.late)
         shmt_touch(shmt_shm_buffer(store, p->seat.rank, p->stack.n - 1), store->layout.flat.n * sizeof(float), true);
     shmt_spend(SHMT_SPENT_TOUCHING, 1);
@@ -143,7 +146,7 @@ static void begin_next(struct shmt_shm_seat *p) {
 static void decide_on_stop(struct shmt_shm_seat *p) {
     struct shmt_shm_control *control = p->store->control;
     const uint64_t next = shmt_shm_global_step(p) + 1;
-    if (p->seat.rank != 0) return;
+    if (p->seat.rank != 0 || shmt_spec_is_linked(&p->store->spec)) return; /* many hosts: the link, when all have agreed */
     if (load_relaxed(&control->stop)) store_relaxed(&control->end_step, next);
     if (p->store->spec.pauses.allowed && shmt_shm_pause_is_due(p, next)) store_relaxed(&control->pause_step, next);
 }
@@ -191,7 +194,7 @@ static int prepare_update(struct shmt_shm_seat *p) {
 /* The two meetings, and between them one more where norms are asked for. An earlier life may have passed the first
  * one, or come to it: `gather` is done again then, behind a meeting that others have passed, and changes nothing: what it decides is read
  * behind the last meeting, and slices are cut once a batch. */
-static int finish_batch(struct shmt_shm_seat *p) {
+int shmt_shm_finish_batch(struct shmt_shm_seat *p) {
     int rc = p->revived ? 0 : shmt_shm_end_stage(p, SHMT_STAGE_WORK, SHMT_TASK_ALL);
     if (rc == 0) rc = prepare_update(p);
     if (rc == 0) rc = shmt_shm_pass_stage(p, SHMT_STAGE_APPLY);
@@ -200,7 +203,7 @@ static int finish_batch(struct shmt_shm_seat *p) {
 }
 
 static int resume_update(struct shmt_shm_seat *p) {
-    const int rc = finish_batch(p);
+    const int rc = shmt_shm_finish_batch(p);
     return rc < 0 ? rc : 1;
 }
 
@@ -231,19 +234,23 @@ static bool next_chunk(struct shmt_shm_seat *p) {
     return false;
 }
 
+int shmt_shm_has_batch(const struct shmt_shm_seat *p) {
+    const struct shmt_shm_control *control = p->store->control;
+    const uint64_t step = shmt_shm_global_step(p);
+    /* relaxed: a flag that carries nothing but itself */
+    if (load_relaxed(&control->abort)) return SHMTRAIN_E_STOPPED;
+    /* relaxed, both: written by the chief before a meeting that I have passed, or later for a step that is not this one */
+    if (step >= load_relaxed(&control->end_step) || step >= load_relaxed(&control->pause_step)) return 0;
+    return shmt_spec_has_step(&p->store->spec, p->epoch, p->step);
+}
+
 static int claim(struct shmt_shm_seat *p) {
-    const struct shmt_spec *spec = &p->store->spec;
     for (;;) {
-        /* relaxed: a flag that carries nothing but itself */
-        if (load_relaxed(&p->store->control->abort)) return SHMTRAIN_E_STOPPED;
-        /* relaxed, both: written by the chief before a meeting that I have passed, or later for a step that is not this one */
-        const struct shmt_shm_control *control = p->store->control;
-        const uint64_t step = shmt_shm_global_step(p);
-        if (step >= load_relaxed(&control->end_step) || step >= load_relaxed(&control->pause_step)) return 0;
-        if (!shmt_spec_has_step(spec, p->epoch, p->step)) return 0;
+        int rc = shmt_shm_has_batch(p);
+        if (rc != 1) return rc;
         if (p->store->layout.equal && p->from == p->to) shmt_shm_has_no_chunks(p);
         if (next_chunk(p)) return 1;
-        const int rc = finish_batch(p);
+        rc = shmt_shm_finish_batch(p);
         if (rc < 0) return rc;
     }
 }
@@ -253,7 +260,7 @@ static int publish(struct shmt_shm_seat *p, struct shmtrain_fate *out) {
     const uint32_t examples = (uint32_t)p->work.n;
     shmt_ledger_done(&p->store->ledger[p->piece], p->epoch, p->work.n);
     end_chunk(p, p->work.chunk);
-    const int rc = p->chunk == p->to ? finish_batch(p) : 0;
+    const int rc = p->chunk == p->to ? shmt_shm_finish_batch(p) : 0;
     *out = (struct shmtrain_fate){.clock = p->clock, .applied = examples};
     return rc;
 }

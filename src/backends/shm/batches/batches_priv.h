@@ -1,5 +1,5 @@
 /* What the files of the engine of batches share: batches.c is the engine, update.c its update, reduce.c the sums of equal copies, lists.c
- * keeps lists of terms. */
+ * keeps lists of terms, far.c is the link's seat. */
 #pragma once
 
 #include "backends/shm/shm_priv.h"
@@ -58,3 +58,15 @@ void shmt_shm_cut_slices(struct shmt_shm_seat *chief);
 /* The floats that I update, from whole lines to whole lines; those of all seats together are all floats. Between the two meetings
  * of a batch. */
 void shmt_shm_my_slice(const struct shmt_shm_seat *p, uint64_t *from_out, uint64_t *to_out);
+
+/* batches.c, for the link: whether the epoch has another batch (1, 0, _STOPPED), and from the meeting "all gradients are in" to its end. */
+int shmt_shm_has_batch(const struct shmt_shm_seat *p);
+int shmt_shm_finish_batch(struct shmt_shm_seat *p);
+
+/* update.c: the sum of subtree (level, index) over the floats at .. at + n - 1 (at most a block); NULL when it is zero. It stands in a
+ * seat's buffer, or has been added up in scratch[0]; the blocks behind that one are for the subtrees below. */
+__attribute__((nonnull)) const float *shmt_shm_sum_of(const struct shmt_shm_seat *p, uint32_t level, uint32_t index,
+                                                      uint64_t at, uint64_t n, float (*scratch)[SHMT_SHM_BLOCK]);
+
+/* far.c: that of another host's subtree, as the link has put it. */
+const float *shmt_shm_far_sum(const struct shmt_store *store, uint32_t node, uint64_t at, uint64_t n);

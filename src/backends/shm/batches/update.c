@@ -13,6 +13,18 @@
 
 #define NOBODY UINT32_MAX
 
+static struct shmt_shm_node *node_of(const struct shmt_shm_seat *p, struct shmt_subtree sub) {
+    return &p->nodes[(p->store->spec.n_chunks >> sub.level) + (sub.first >> sub.level)];
+}
+
+static void add_far_nodes(const struct shmt_shm_seat *p) {
+    const struct shmt_spec *spec = &p->store->spec;
+    struct shmt_subtree sub[SHMT_MAX_HOSTS * SHMT_MAX_STACK];
+    if (!shmt_spec_is_linked(spec)) return;
+    const uint32_t n = shmt_far_nodes(spec->n_chunks, spec->hosts.n, spec->hosts.self, sub, NULL);
+    for (uint32_t i = 0; i < n; i++) *node_of(p, sub[i]) = (struct shmt_shm_node){spec->n_seats, i};
+}
+
 /* Which seat's buffer holds the sum of which subtree: a function of the configuration and of who takes part in this epoch. */
 void shmt_shm_nodes_make(struct shmt_shm_seat *p) {
     const struct shmt_store *store = p->store;
@@ -23,31 +35,33 @@ void shmt_shm_nodes_make(struct shmt_shm_seat *p) {
         struct shmt_stack stack;
         uint32_t from, to, height;
         if (!shmt_shm_takes_part(p, seat)) continue;
-        shmt_chunk_share(n_chunks, index++, p->seat.n_present, &from, &to);
+        shmt_spec_chunks_of(&store->spec, index++, p->seat.n_present, &from, &to);
         shmt_stack_after(from, to, p->stack.late, &stack, &height);
         for (uint32_t slot = 0; slot < stack.n; slot++) {
             const struct shmt_subtree sub = stack.at[slot];
-            p->nodes[(n_chunks >> sub.level) + (sub.first >> sub.level)] = (struct shmt_shm_node){seat, slot};
+            *node_of(p, sub) = (struct shmt_shm_node){seat, slot};
         }
     }
+    add_far_nodes(p);
 }
 
-/* The sum of subtree (level, index) over the floats at .. at + n - 1; NULL when it is zero. It stands in a seat's buffer, or
- * has been added up in scratch[0]; the blocks behind that one are for the subtrees below. */
-__attribute__((nonnull)) static const float *sum_of(const struct shmt_shm_seat *p, uint32_t level, uint32_t index, uint64_t at,
-                                                    uint64_t n, float (*scratch)[SHMT_SHM_BLOCK]) {
+const float *shmt_shm_sum_of(const struct shmt_shm_seat *p, uint32_t level, uint32_t index, uint64_t at, uint64_t n,
+                             float (*scratch)[SHMT_SHM_BLOCK]) {
     const struct shmt_store *store = p->store;
     const struct shmt_shm_node node = p->nodes[(store->spec.n_chunks >> level) + index];
+    if (node.seat == store->spec.n_seats) return shmt_shm_far_sum(store, node.slot, at, n);
     if (node.seat != NOBODY) {
-        if (!shmt_shm_is_touched(shmt_shm_map(store, node.seat, node.slot), at, n)) return NULL;
+        const uint8_t *map = shmt_shm_map(store, node.seat, node.slot);
+        if (map) shmt_touch(map + at / SHMT_TOUCH_FLOATS, n / SHMT_TOUCH_FLOATS, false);
+        if (!shmt_shm_is_touched(map, at, n)) return NULL;
         const float *sum = shmt_shm_buffer(store, node.seat, node.slot) + at;
         shmt_touch(sum, n * sizeof *sum, false);
         return sum;
     }
     if (level == 0) return NULL; /* does not happen: every chunk is somebody's */
-    const float *left = sum_of(p, level - 1, 2 * index, at, n, scratch + 1);
+    const float *left = shmt_shm_sum_of(p, level - 1, 2 * index, at, n, scratch + 1);
     if (left == scratch[1]) left = memcpy(scratch[0], left, n * sizeof(float));
-    const float *right = sum_of(p, level - 1, 2 * index + 1, at, n, scratch + 1);
+    const float *right = shmt_shm_sum_of(p, level - 1, 2 * index + 1, at, n, scratch + 1);
     if (!right) return left;
     if (!left) return right == scratch[1] ? memcpy(scratch[0], right, n * sizeof(float)) : right;
     for (uint64_t i = 0; i < n; i++) scratch[0][i] = left[i] + right[i];
@@ -70,7 +84,7 @@ static void forget_lists(const struct shmt_shm_seat *p, uint64_t at, uint64_t en
 
 __attribute__((nonnull)) static const float *sum_of_chunks(const struct shmt_shm_seat *p, uint64_t at, uint64_t n,
                                                            float (*scratch)[SHMT_SHM_BLOCK]) {
-    return sum_of(p, (uint32_t)__builtin_ctz(p->store->spec.n_chunks), 0, at, n, scratch); /* a power of two */
+    return shmt_shm_sum_of(p, (uint32_t)__builtin_ctz(p->store->spec.n_chunks), 0, at, n, scratch); /* a power of two */
 }
 
 static const float *sum_of_listed(const struct shmt_shm_seat *p, uint64_t at, uint64_t n, float (*scratch)[SHMT_SHM_BLOCK]) {

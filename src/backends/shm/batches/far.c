@@ -1,0 +1,111 @@
+/* The link's seat (ps/far.h): it comes last to the meeting "all gradients are in", with the sums of other hosts' subtrees, which stand
+ * in a part of the segment that it alone writes. From then on it is a seat whose slice of the update is empty.
+ *
+ * The workers' gradients are read, and those of other hosts written, while all workers wait in that meeting; the workers read both
+ * behind it. What is put is cleared behind the meeting "all slices are applied". */
+#include <string.h>
+
+#include "backends/shm/batches/batches_priv.h"
+#include "base/point.h"
+#include "update/kernels.h"
+
+_Static_assert(SHMT_FAR_BLOCK == SHMT_SHM_BLOCK, "an exchanged block is one of an update");
+
+static float *far_of(const struct shmt_store *store, uint32_t node) {
+    return (float *)(void *)((unsigned char *)store->far + node * store->layout.far.each);
+}
+
+static uint8_t *far_map(const struct shmt_store *store, uint32_t node) {
+    return store->layout.touched ? store->far_map + node * store->layout.far_map.each : NULL;
+}
+
+const float *shmt_shm_far_sum(const struct shmt_store *store, uint32_t node, uint64_t at, uint64_t n) {
+    const uint8_t *map = far_map(store, node);
+    return shmt_shm_is_touched(map, at, n) ? far_of(store, node) + at : NULL;
+}
+
+static void pulse(struct shmt_seat *seat, uint64_t pulse_ns, void (*call)(void *arg), void *arg) {
+    struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    p->meeting.pulse = call;
+    p->meeting.pulse_arg = arg;
+    p->meeting.pulse_ns = pulse_ns;
+}
+
+/* All others stand in the meeting at the end of stage _WORK. */
+static int wait_for_workers(struct shmt_shm_seat *p) {
+    p->wait_ns = &p->slot->counters.wait_clock_ns;
+    for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++) {
+        const int gave_up = shmt_gates_wait_for(&p->meeting, SHMT_GATE_PHASE, p->phase + 1, seat);
+        if (gave_up) return SHMTRAIN_E_STOPPED;
+    }
+    SHMT_POINT("far:workers-are-in");
+    return 0;
+}
+
+static int claim(struct shmt_seat *seat, struct shmt_far_batch *out) {
+    struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    int rc = shmt_shm_begin_work(p);
+    if (rc == 1) rc = shmt_shm_has_batch(p);
+    if (rc != 1) return rc;
+    rc = wait_for_workers(p);
+    if (rc < 0) return rc;
+    *out = (struct shmt_far_batch){
+        .epoch = p->epoch,
+        .step = p->step,
+        .number = shmt_shm_global_step(p),
+        .stop = load_relaxed(&p->store->control->stop) != 0}; /* relaxed: it carries nothing but itself */
+    return 1;
+}
+
+static bool sum(struct shmt_seat *seat, struct shmt_subtree of, uint64_t block, float *out) {
+    const struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    const uint64_t at = block * SHMT_SHM_BLOCK, n = shmt_min_u64(SHMT_SHM_BLOCK, p->store->layout.flat.n - at);
+    float scratch[SHMT_MAX_STACK][SHMT_SHM_BLOCK];
+    const float *found = shmt_shm_sum_of(p, of.level, of.first >> of.level, at, n, scratch);
+    if (found) memcpy(out, found, n * sizeof *out);
+    return found != NULL;
+}
+
+static void put(struct shmt_seat *seat, uint32_t node, uint64_t block, const float *values) {
+    const struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    const uint64_t at = block * SHMT_SHM_BLOCK, n = shmt_min_u64(SHMT_SHM_BLOCK, p->store->layout.flat.n - at);
+    uint8_t *map = far_map(p->store, node);
+    memcpy(far_of(p->store, node) + at, values, n * sizeof *values);
+    if (map) memset(map + at / SHMT_TOUCH_FLOATS, 1, shmt_ceil_div(n, SHMT_TOUCH_FLOATS));
+}
+
+static struct shmt_shm_piece *piece_of(const struct shmt_shm_seat *p, uint32_t chunk) {
+    return &p->store->ledger[p->step * p->store->spec.n_chunks + chunk];
+}
+
+static void piece(struct shmt_seat *seat, uint32_t chunk, struct shmt_far_piece *out) {
+    const struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    const struct shmt_shm_piece *of = piece_of(p, chunk);
+    const uint64_t examples = shmt_ledger_examples(of, p->epoch);
+    *out = (struct shmt_far_piece){.examples = examples, .loss = examples > 0 ? of->loss : 0};
+}
+
+static void put_piece(struct shmt_seat *seat, uint32_t chunk, const struct shmt_far_piece *of) {
+    const struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    if (of->examples == 0) return; /* as workers leave chunks without examples */
+    piece_of(p, chunk)->loss = of->loss;
+    shmt_ledger_done(piece_of(p, chunk), p->epoch, of->examples);
+}
+
+static void clear(const struct shmt_store *store) {
+    for (uint32_t node = 0; node < store->layout.far_nodes; node++)
+        shmt_clear(far_of(store, node), far_map(store, node), store->layout.flat.n);
+}
+
+static int publish(struct shmt_seat *seat, bool stop) {
+    struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    /* relaxed: published by the meeting, to which all others have come */
+    if (stop) store_relaxed(&p->store->control->end_step, shmt_shm_global_step(p) + 1);
+    SHMT_POINT("far:put");
+    const int rc = shmt_shm_finish_batch(p);
+    if (rc == 0) clear(p->store);
+    return rc;
+}
+
+const struct shmt_far_ops SHMT_SHM_FAR = {
+    .pulse = pulse, .claim = claim, .sum = sum, .put = put, .piece = piece, .put_piece = put_piece, .publish = publish};

@@ -1,0 +1,95 @@
+/* Messages about a batch: see parcel.h. */
+#include "link/parcel.h"
+
+#include <string.h>
+
+#include "link/little_endian.h"
+
+enum place {
+    AT_KIND = 0,
+    AT_STOP = 1,
+    AT_RESERVED = 2,
+    AT_OF = 4,
+    AT_N = 8,
+    AT_RESERVED_TOO = 12,
+    AT_NUMBER = 16,
+    HEAD_BYTES = 24
+};
+
+#define PIECE_BYTES 16
+#define BLOCK_BYTES (8 + SHMT_FAR_BLOCK * 4)
+
+_Static_assert(HEAD_BYTES + SHMT_MOST_PARCEL_BLOCKS * BLOCK_BYTES <= SHMT_MOST_BODY, "a parcel is one message");
+_Static_assert(HEAD_BYTES + SHMT_MOST_PARCEL_PIECES * PIECE_BYTES <= SHMT_MOST_BODY, "a parcel is one message");
+_Static_assert(SHMT_MAX_CHUNKS <= SHMT_MOST_PARCEL_PIECES, "the pieces of a batch are one parcel");
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "floats go as they are");
+
+static uint64_t bytes_of(enum shmt_parcel_kind kind) {
+    return kind == SHMT_PARCEL_PIECES ? PIECE_BYTES : kind == SHMT_PARCEL_BLOCKS ? BLOCK_BYTES : 0;
+}
+
+struct shmt_payload *shmt_parcel_make(const struct shmt_parcel *parcel, unsigned char **entries_out) {
+    unsigned char *bytes;
+    struct shmt_payload *payload = shmt_payload_make(HEAD_BYTES + parcel->n * bytes_of(parcel->kind), &bytes);
+    if (!payload) return NULL;
+    memset(bytes, 0, HEAD_BYTES);
+    shmt_put_little(bytes + AT_KIND, parcel->kind, 1);
+    shmt_put_little(bytes + AT_STOP, parcel->stop, 1);
+    shmt_put_little(bytes + AT_OF, parcel->of, 4);
+    shmt_put_little(bytes + AT_N, parcel->n, 4);
+    shmt_put_little(bytes + AT_NUMBER, parcel->number, 8);
+    *entries_out = bytes + HEAD_BYTES;
+    return payload;
+}
+
+void shmt_parcel_put_piece(unsigned char *entries, uint32_t i, const struct shmt_far_piece *piece) {
+    unsigned char *at = entries + (uint64_t)i * PIECE_BYTES;
+    uint64_t bits;
+    memcpy(&bits, &piece->loss, sizeof bits);
+    shmt_put_little(at, piece->examples, 8);
+    shmt_put_little(at + 8, bits, 8);
+}
+
+void shmt_parcel_put_block(unsigned char *entries, uint32_t i, uint64_t block, const float values[SHMT_FAR_BLOCK]) {
+    unsigned char *at = entries + (uint64_t)i * BLOCK_BYTES;
+    shmt_put_little(at, block, 8);
+    memcpy(at + 8, values, SHMT_FAR_BLOCK * sizeof *values);
+}
+
+void shmt_parcel_end(struct shmt_payload *payload, uint32_t n) {
+    unsigned char *bytes = (unsigned char *)(payload + 1);
+    shmt_put_little(bytes + AT_N, n, 4);
+    payload->n = HEAD_BYTES + n * bytes_of(bytes[AT_KIND]);
+}
+
+bool shmt_parcel_read(const unsigned char *bytes, uint64_t n_bytes, struct shmt_parcel *out, const char **why_out) {
+    *why_out = "too short a message about a batch";
+    if (n_bytes < HEAD_BYTES) return false;
+    const struct shmt_parcel parcel = {.kind = bytes[AT_KIND],
+                                       .of = (uint32_t)shmt_get_little(bytes + AT_OF, 4),
+                                       .n = (uint32_t)shmt_get_little(bytes + AT_N, 4),
+                                       .number = shmt_get_little(bytes + AT_NUMBER, 8),
+                                       .stop = bytes[AT_STOP] != 0,
+                                       .entries = bytes + HEAD_BYTES};
+    const bool is_kind = parcel.kind >= SHMT_PARCEL_PIECES && parcel.kind <= SHMT_PARCEL_OVER;
+    *why_out = "no such message about a batch";
+    if (!is_kind || bytes[AT_STOP] > 1 || shmt_get_little(bytes + AT_RESERVED, 2) != 0) return false;
+    if (shmt_get_little(bytes + AT_RESERVED_TOO, 4) != 0 || (bytes_of(parcel.kind) == 0 && parcel.n > 0)) return false;
+    *why_out = "a message about a batch of another length than it says";
+    if (n_bytes != HEAD_BYTES + parcel.n * bytes_of(parcel.kind)) return false;
+    *out = parcel;
+    return true;
+}
+
+void shmt_parcel_piece(const struct shmt_parcel *parcel, uint32_t i, struct shmt_far_piece *out) {
+    const unsigned char *at = parcel->entries + (uint64_t)i * PIECE_BYTES;
+    const uint64_t bits = shmt_get_little(at + 8, 8);
+    out->examples = shmt_get_little(at, 8);
+    memcpy(&out->loss, &bits, sizeof bits);
+}
+
+uint64_t shmt_parcel_block(const struct shmt_parcel *parcel, uint32_t i, float values_out[SHMT_FAR_BLOCK]) {
+    const unsigned char *at = parcel->entries + (uint64_t)i * BLOCK_BYTES;
+    memcpy(values_out, at + 8, SHMT_FAR_BLOCK * sizeof *values_out);
+    return shmt_get_little(at, 8);
+}

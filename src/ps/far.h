@@ -1,0 +1,56 @@
+/* THE CONTRACT, for runs over many hosts: what a backend offers to the link, which exchanges gradients with the other hosts' links.
+ *
+ * The link has a seat, of rank n_seats, behind all workers' seats. It enters and leaves as a worker does, takes part in every meeting,
+ * and ends epochs as all do (meet, tally, turn), but it has no piece of work and no part of the update. In place of the worker's claim
+ * and publish it has the entries below: `claim` waits until this host's gradients of the next batch are complete, then the link reads
+ * the sums of this host's subtrees (consistency/chunks.h), puts those of the other hosts in their places, and publishes: the batch is
+ * applied by the workers as if all of its gradients had been computed here. So every host has the same parameters, bit by bit.
+ *
+ * All are called by the link's thread. Errors as in ps/backend_ops.h. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "consistency/chunks.h"
+#include "ps/backend_ops.h"
+
+#define SHMT_FAR_BLOCK 256 /* floats of a block, in which gradients are exchanged */
+
+/* A batch that is to be exchanged. */
+struct shmt_far_batch {
+    uint32_t epoch;
+    uint64_t step, number; /* of the epoch, of the run */
+    bool stop;             /* somebody on this host wants the run to end behind it */
+};
+
+/* What was done of a chunk of the batch. */
+struct shmt_far_piece {
+    uint64_t examples; /* 0: it has none */
+    double loss;
+};
+
+struct shmt_far_ops {
+    /* Whenever the seat waits, `pulse` is called every `pulse_ns`: the other hosts want to hear of this one meanwhile. */
+    void (*pulse)(struct shmt_seat *seat, uint64_t pulse_ns, void (*pulse)(void *arg), void *arg);
+
+    /* 1 and *out; 0: this epoch has no more batches. Waits for this host's workers. */
+    int (*claim)(struct shmt_seat *seat, struct shmt_far_batch *out);
+
+    /* The sum over a subtree of this host's chunks, of block `block` of the flat array, to out (SHMT_FAR_BLOCK, the last one may be
+     * shorter). false: it is zero, and `out` is not written. */
+    bool (*sum)(struct shmt_seat *seat, struct shmt_subtree of, uint64_t block, float *out);
+
+    /* The sum over subtree number `node` of those of the other hosts (shmt_far_nodes); what is not put is zero. */
+    void (*put)(struct shmt_seat *seat, uint32_t node, uint64_t block, const float *sum);
+
+    /* One of this host's chunks, and one of another's. */
+    void (*piece)(struct shmt_seat *seat, uint32_t chunk, struct shmt_far_piece *out);
+    void (*put_piece)(struct shmt_seat *seat, uint32_t chunk, const struct shmt_far_piece *piece);
+
+    /* All is put, and all hosts agree whether the run ends behind this batch. Waits until it is applied. */
+    int (*publish)(struct shmt_seat *seat, bool stop);
+};
+
+/* Blocks of the flat array of n floats. */
+static inline uint64_t shmt_far_blocks(uint64_t n) { return (n + SHMT_FAR_BLOCK - 1) / SHMT_FAR_BLOCK; }
