@@ -53,9 +53,9 @@ class Bench:
         return self.end(self.start(self.argv(*argv)))
 
     def together(self, mode, epochs):
-        """Two runs of one worker, each on a processor of its own; the sum of their speeds."""
+        """Two runs of one worker, each on a processor of its own: their speeds."""
         both = [self.start(self.argv(mode, 1, epochs), cpu) for cpu in self.cpus]
-        return sum(self.end(process)["examples_per_second"] for process in both)
+        return [self.end(process)["examples_per_second"] for process in both]
 
     def epochs(self, mode):
         """So many take about as long as was asked for."""
@@ -63,29 +63,34 @@ class Bench:
         return max(2, math.ceil(self.options.seconds * 3 / max(report["train_seconds"], 1e-3)))
 
     def measured(self, mode, epochs):
-        """Of three pairs the medians: speed, and what --slow adds to waiting."""
-        ratios, waits = [], []
+        """Of three pairs the medians: speed, what --slow adds to waiting, and how much slower the slower processor is."""
+        ratios, waits, apart = [], [], []
         for _ in range(PAIRS):
-            two = self.run(mode, 2, epochs)
-            ratios.append(two["examples_per_second"] / self.together(mode, epochs))
+            two, alone = self.run(mode, 2, epochs), self.together(mode, epochs)
+            ratios.append(two["examples_per_second"] / sum(alone))
+            apart.append(max(alone) / min(alone))
             slow = self.run(mode, 2, epochs, "--slow", self.options.slow)
             waits.append(100 * (slow["wait_fraction"] - two["wait_fraction"]))
-        return statistics.median(ratios), statistics.median(waits)
+        return statistics.median(ratios), statistics.median(waits), statistics.median(apart)
 
-    def predicted(self, mode, seed):
+    def predicted(self, mode, seed, apart):
+        """The same by fibers, one of which computes `apart` times as long: on other machines all processors are equally fast."""
         fibers = ["--spawn", f"fibers:{seed}", "--sim"]
         one = self.run(mode, 1, 5, *fibers, "measured")
         # One worker has no quorum, and goes another way; else the same costs, so that what drifts between two measurements is in neither.
-        two = self.run(mode, 2, 5, *fibers, "measured" if mode.startswith("backup") else one["sim"])
+        straggler = f"straggler=0:{apart:.3f}x"
+        costs = "measured" if mode.startswith("backup") else one["sim"]
+        two = self.run(mode, 2, 5, *fibers, f"{costs},{straggler}")
         slow = self.run(mode, 2, 5, *fibers, two["sim"], "--slow", self.options.slow)
-        speed = two["examples_per_second"] / (2 * one["examples_per_second"])
+        speed = two["examples_per_second"] / ((1 + 1 / apart) * one["examples_per_second"])
         return speed, 100 * (slow["wait_fraction"] - two["wait_fraction"])
 
     def compare(self, mode):
         epochs = self.epochs(mode)
         rounds = []
         for seed in range(1, max(1, self.options.pairs // PAIRS) + 1):
-            real, told = self.measured(mode, epochs), self.predicted(mode, seed)
+            real = self.measured(mode, epochs)
+            told = self.predicted(mode, seed, real[2])
             rounds.append((real[0], told[0], 100 * (told[0] / real[0] - 1), real[1], told[1], told[1] - real[1]))
         speed, told, off, waits, told_waits, waits_off = (statistics.median(values) for values in zip(*rounds))
         least, most = min(r[0] for r in rounds), max(r[0] for r in rounds)

@@ -160,6 +160,24 @@ static void work_takes_what_the_costs_say(void **state) {
     }
 }
 
+static void work_many_items(void *arg, uint32_t i) {
+    (void)arg;
+    for (int k = 0; k < 1000; k++) {
+        shmt_spend(SHMT_SPENT_ITEM, 1);
+        shmt_spend(SHMT_SPENT_COMPUTING, 1);
+    }
+    note(i);
+}
+
+/* One in 4 ms of computing on average; where an item takes longer than that, several in one. */
+static void hiccups_come_as_often_and_take_as_long_as_they_say(void **state) {
+    (void)state;
+    run_all(1, 1, "compute=1ms,hiccup=4ms:100us", work_many_items);
+    assert_in_range(g_at[0] - BEGIN, UINT64_C(1000000000) + 200 * 100000, UINT64_C(1000000000) + 300 * 100000);
+    run_all(1, 1, "compute=10ms,hiccup=4ms:100us", work_many_items);
+    assert_in_range(g_at[0] - BEGIN, UINT64_C(10000000000) + 2400 * 100000, UINT64_C(10000000000) + 2600 * 100000);
+}
+
 /* What may be typed, and what is said of the rest. */
 static void costs_are_times_or_distributions(void **state) {
     static const char *const WELL[] = {"",
@@ -175,58 +193,62 @@ static void costs_are_times_or_distributions(void **state) {
                                        "cache=64KiB,line=0.5us",
                                        "example=lognormal:80ns:0.2,aggregate=3us,update=uniform:1us:2us",
                                        "line=80ns,next=0ns",
+                                       "hiccup=4ms:30us",
+                                       "hiccup=1us:exponential:30ns",
                                        "measured",
                                        "measured,nodes=2,straggler=1:3x",
                                        "line=80ns,far=3x"};
     static const struct {
         const char *text, *said;
-    } ILL[] = {
-        {"compute=10", "--sim \"compute=10\": expected a time with its unit, as 10ms"},
-        {"compute=", "expected a time"},
-        {"compute",
-         "--sim \"compute\": expected compute=, example=, item=, pull=, push=, aggregate=, update=, look=, straggler=, pause=, "
-         "death=, line=, next=, bandwidth=, cache=, nodes=, far=, race= or measured"},
-        {"measured=1", "--sim \"measured=1\": expected compute=, example="},
-        {"compute=1us,example=1ns", "--sim: compute= is an item's and example= an example's: name one of them"},
-        {"next=5ns", "--sim: next= is for further lines of a call: name the first one's time, too, as line=80ns"},
-        {"think=1ms", "--sim \"think=1ms\": expected compute="},
-        {"compute=1ms,", "--sim \"\": expected compute="},
-        {"compute=-1ms", "expected a time"},
-        {"compute=1e3ms", "expected a time"},
-        {"compute=100000000s", "expected a time"},
-        {"compute=lognormal:1ms", "expected a time"},
-        {"compute=lognormal:1ms:9", "a sigma of 0 to 5"},
-        {"compute=lognormal:1ms:x", "a sigma of 0 to 5"},
-        {"pull=uniform:2us:1us", "the smaller time before the larger one"},
-        {"push=exponential:1us:2", "expected a time"},
-        {"push=normal:1us:2", "expected a time"},
-        {"straggler=3", "as straggler=3:5x"},
-        {"straggler=3:5", "as straggler=3:5x"},
-        {"straggler=x:5x", "as straggler=3:5x"},
-        {"straggler=3:0.5x", "as straggler=3:5x"},
-        {"death=2", "as death=2@5s (at most 16 of them)"},
-        {"death=2@5", "as death=2@5s"},
-        {"death=@5s", "as death=2@5s"},
-        {"death=2@5s:1s", "as death=2@5s"},
-        {"pause=7@2s", "as pause=7@2s:1s"},
-        {"pause=7@2s:0s", "as pause=7@2s:1s"},
-        {"pause=7:1s@2s", "as pause=7@2s:1s"},
-        {"pause=x@2s:1s", "as pause=7@2s:1s"},
-        {"look=0ns", "expected a time of 1ns to 1ms"},
-        {"look=2s", "expected a time of 1ns to 1ms"},
-        {"line=80", "--sim \"line=80\": expected a time of at most 1ms with its unit, as 80ns"},
-        {"line=lognormal:80ns:0.3", "expected a time of at most 1ms"},
-        {"line=2ms", "expected a time of at most 1ms"},
-        {"bandwidth=20", "expected bytes a second with their unit, as 20GB/s"},
-        {"bandwidth=20GB", "as 20GB/s"},
-        {"bandwidth=0GB/s", "from 1MB/s to 1000TB/s"},
-        {"cache=1MB", "expected a size from 1KiB to 1GiB with its unit, as 1MiB"},
-        {"cache=2GiB", "from 1KiB to 1GiB"},
-        {"line=80ns,nodes=0", "--sim \"nodes=0\": expected a number of NUMA nodes from 1 to 64"},
-        {"line=80ns,nodes=2,far=1.7", "how many times as much a line of another node costs, from 1x to 100x, as 1.7x"},
-        {"line=80ns,nodes=2,far=0.5x", "from 1x to 100x"},
-        {"nodes=2", "--sim: cache=, nodes= and far= are for line= or bandwidth=: name one of them, as line=80ns"},
-        {"race=100", "expected a time with its unit"}};
+    } ILL[] = {{"compute=10", "--sim \"compute=10\": expected a time with its unit, as 10ms"},
+               {"compute=", "expected a time"},
+               {"compute",
+                "--sim \"compute\": expected compute=, example=, item=, pull=, push=, aggregate=, update=, look=, hiccup=, "
+                "straggler=, pause=, death=, line=, next=, bandwidth=, cache=, nodes=, far=, race= or measured"},
+               {"measured=1", "--sim \"measured=1\": expected compute=, example="},
+               {"compute=1us,example=1ns", "--sim: compute= is an item's and example= an example's: name one of them"},
+               {"next=5ns", "--sim: next= is for further lines of a call: name the first one's time, too, as line=80ns"},
+               {"think=1ms", "--sim \"think=1ms\": expected compute="},
+               {"compute=1ms,", "--sim \"\": expected compute="},
+               {"compute=-1ms", "expected a time"},
+               {"compute=1e3ms", "expected a time"},
+               {"compute=100000000s", "expected a time"},
+               {"compute=lognormal:1ms", "expected a time"},
+               {"compute=lognormal:1ms:9", "a sigma of 0 to 5"},
+               {"compute=lognormal:1ms:x", "a sigma of 0 to 5"},
+               {"pull=uniform:2us:1us", "the smaller time before the larger one"},
+               {"push=exponential:1us:2", "expected a time"},
+               {"push=normal:1us:2", "expected a time"},
+               {"hiccup=4ms", "as hiccup=4ms:30us"},
+               {"hiccup=0ns:1us", "as hiccup=4ms:30us"},
+               {"hiccup=4ms:normal:1us", "lognormal:MEDIAN:SIGMA"},
+               {"straggler=3", "as straggler=3:5x"},
+               {"straggler=3:5", "as straggler=3:5x"},
+               {"straggler=x:5x", "as straggler=3:5x"},
+               {"straggler=3:0.5x", "as straggler=3:5x"},
+               {"death=2", "as death=2@5s (at most 16 of them)"},
+               {"death=2@5", "as death=2@5s"},
+               {"death=@5s", "as death=2@5s"},
+               {"death=2@5s:1s", "as death=2@5s"},
+               {"pause=7@2s", "as pause=7@2s:1s"},
+               {"pause=7@2s:0s", "as pause=7@2s:1s"},
+               {"pause=7:1s@2s", "as pause=7@2s:1s"},
+               {"pause=x@2s:1s", "as pause=7@2s:1s"},
+               {"look=0ns", "expected a time of 1ns to 1ms"},
+               {"look=2s", "expected a time of 1ns to 1ms"},
+               {"line=80", "--sim \"line=80\": expected a time of at most 1ms with its unit, as 80ns"},
+               {"line=lognormal:80ns:0.3", "expected a time of at most 1ms"},
+               {"line=2ms", "expected a time of at most 1ms"},
+               {"bandwidth=20", "expected bytes a second with their unit, as 20GB/s"},
+               {"bandwidth=20GB", "as 20GB/s"},
+               {"bandwidth=0GB/s", "from 1MB/s to 1000TB/s"},
+               {"cache=1MB", "expected a size from 1KiB to 1GiB with its unit, as 1MiB"},
+               {"cache=2GiB", "from 1KiB to 1GiB"},
+               {"line=80ns,nodes=0", "--sim \"nodes=0\": expected a number of NUMA nodes from 1 to 64"},
+               {"line=80ns,nodes=2,far=1.7", "how many times as much a line of another node costs, from 1x to 100x, as 1.7x"},
+               {"line=80ns,nodes=2,far=0.5x", "from 1x to 100x"},
+               {"nodes=2", "--sim: cache=, nodes= and far= are for line= or bandwidth=: name one of them, as line=80ns"},
+               {"race=100", "expected a time with its unit"}};
     struct shmt_sim sim;
     (void)state;
     for (size_t i = 0; i < sizeof WELL / sizeof *WELL; i++) {
@@ -265,16 +287,24 @@ static void computing_that_nobody_has_said_goes_by_examples(void **state) {
 
 /* What is named counts, and a text with what was measured says the same as what it stands for. */
 static void what_was_measured_completes_the_text(void **state) {
-    const struct shmt_sim_found found = {
-        .example_ns = 62.314, .sigma = 0.11, .update_ns = 1234, .line_ns = 80, .next_ns = 0, .bandwidth = 12.5};
+    const struct shmt_sim_found found = {.example_ns = 62.314,
+                                         .sigma = 0.11,
+                                         .hiccup_every_ns = 4e6,
+                                         .hiccup_ns = 30000,
+                                         .update_ns = 1234,
+                                         .line_ns = 80,
+                                         .bandwidth = 12.5};
     static const struct {
         const char *text, *whole;
     } CASES[] = {
-        {"measured", "example=lognormal:62.31ns:0.11,pull=0ns,push=0ns,update=1.234us,line=80ns,next=0ns,bandwidth=12.5GB/s"},
-        {"measured,line=1us,straggler=1:3x",
-         "example=lognormal:62.31ns:0.11,pull=0ns,push=0ns,update=1.234us,bandwidth=12.5GB/s,line=1us,straggler=1:3x"},
+        {"measured",
+         "example=lognormal:62.31ns:0.11,hiccup=4ms:exponential:30us,pull=0ns,push=0ns,update=1.234us,line=80ns,next=0ns,"
+         "bandwidth=12.5GB/s"},
+        {"measured,hiccup=1s:1us,line=1us,straggler=1:3x",
+         "example=lognormal:62.31ns:0.11,pull=0ns,push=0ns,update=1.234us,bandwidth=12.5GB/s,hiccup=1s:1us,line=1us,"
+         "straggler=1:3x"},
         {"push=1us,measured,compute=3ms,bandwidth=1TB/s,update=0ns",
-         "pull=0ns,line=80ns,next=0ns,push=1us,compute=3ms,bandwidth=1TB/s,update=0ns"},
+         "hiccup=4ms:exponential:30us,pull=0ns,line=80ns,next=0ns,push=1us,compute=3ms,bandwidth=1TB/s,update=0ns"},
     };
     char out[SHMT_SIM_TEXT];
     (void)state;
@@ -296,7 +326,7 @@ static void what_was_measured_is_a_text_that_is_taken(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof FOUND / sizeof *FOUND; i++) {
         const double x = FOUND[i];
-        const struct shmt_sim_found found = {x, x, x, x, x, x, x, x};
+        const struct shmt_sim_found found = {x, x, x, x, x, x, x, x, x, x};
         struct shmt_sim sim;
         struct shmt_error e = {0};
         assert_true(shmt_sim_complete("measured", &found, out, sizeof out));
@@ -380,6 +410,7 @@ int main(void) {
         cmocka_unit_test(a_wait_ends_when_its_time_is_over_or_the_word_is_another),
         cmocka_unit_test(other_threads_are_answered_by_the_machine),
         cmocka_unit_test(work_takes_what_the_costs_say),
+        cmocka_unit_test(hiccups_come_as_often_and_take_as_long_as_they_say),
         cmocka_unit_test(costs_are_times_or_distributions),
         cmocka_unit_test(what_was_measured_completes_the_text),
         cmocka_unit_test(what_was_measured_is_a_text_that_is_taken),

@@ -220,6 +220,12 @@ static struct shmt_loop_spec hostile_network(void) {
                                    .port_bytes = UINT64_C(8) << 20};
 }
 
+static uint64_t bits_of(double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
 static void compare(const struct host *h, const struct host *one, const float *expected) {
     float *found = parameters_of(h);
     for (uint32_t k = 0; k <= MOST_WORKERS; k++)
@@ -227,7 +233,7 @@ static void compare(const struct host *h, const struct host *one, const float *e
     must(h->n_epochs == one->n_epochs, "a host has another number of epochs");
     for (uint32_t epoch = 0; epoch < h->n_epochs; epoch++) {
         must(h->examples[epoch] == one->examples[epoch], "a host counts other examples");
-        must(memcmp(&h->loss[epoch], &one->loss[epoch], sizeof h->loss[epoch]) == 0, "a host has another loss");
+        must(bits_of(h->loss[epoch]) == bits_of(one->loss[epoch]), "a host has another loss");
     }
     must(memcmp(found, expected, h->spec.table[0].rows * h->spec.table[0].width * sizeof *found) == 0,
          "a host has other parameters than one host alone");

@@ -198,8 +198,12 @@ static void share_out(const struct runs *runs, struct shmt_sim_found *out) {
     out->aggregate_ns = runs->plain.chunks > 1 ? added_ns / (runs->plain.chunks - 1) : 0;
     out->update_ns = stages->update_ns;
     out->item_ns = item_of(runs);
-    out->sigma = stages->sigma;
-    const double rest_ns = all_ns - apart_ns - out->item_ns / (double)shmt_max_u64(1, runs->item);
+    /* A step of n chunks varies as the sum of n draws. */
+    out->sigma = stages->sigma * sqrt((double)shmt_max_u64(1, runs->plain.chunks));
+    out->hiccup_every_ns = stages->hiccup_every_ns;
+    out->hiccup_ns = stages->hiccup_ns;
+    const double hiccups = stages->hiccup_every_ns > 0 ? stages->hiccup_ns / stages->hiccup_every_ns : 0;
+    const double rest_ns = (all_ns - apart_ns) / (1 + hiccups) - out->item_ns / (double)shmt_max_u64(1, runs->item);
     out->example_ns =
         fmax(rest_ns, LEAST_SHARE * all_ns) * exp(-out->sigma * out->sigma / 2); /* of a lognormal cost with that mean */
 }

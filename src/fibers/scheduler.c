@@ -10,9 +10,10 @@
 #include "base/random.h"
 #include "fibers/context.h"
 
-#define NOWHERE UINT32_MAX
-#define MOST_NS 1e16 /* of one piece of work: 115 days */
-#define BUCKETS 1024 /* of words that are waited for */
+#define NOWHERE      UINT32_MAX
+#define MOST_NS      1e16 /* of one piece of work: 115 days */
+#define MOST_HICCUPS 1000 /* of one item */
+#define BUCKETS      1024 /* of words that are waited for */
 
 enum state { READY, WAITING, ENDED };
 
@@ -228,6 +229,17 @@ static double draw_some(struct fiber *me, const struct shmt_cost *cost) {
     return cost->ns > 0 || cost->param > 0 ? draw(me, cost) : 0;
 }
 
+/* What stops a worker while it computes for so long; nothing is drawn where there are none. */
+static double draw_hiccups(struct fiber *me, double computing_ns) {
+    const struct shmt_sim *sim = &mine->spec.sim;
+    if (sim->hiccup_every_ns < 1) return 0;
+    const double expected = fmin(computing_ns / sim->hiccup_every_ns, MOST_HICCUPS), whole = floor(expected);
+    const double chance = shmt_unit(shmt_hash64(mine->spec.seed, 0x68696363, index_of(mine, me), me->drawn++));
+    double ns = 0;
+    for (double n = whole + (chance < expected - whole); n > 0; n--) ns += draw(me, &sim->hiccup);
+    return ns;
+}
+
 /* Of the fiber's clock, counted from the beginning: fractions of a nanosecond count in queues. */
 static double since_begin(const struct fiber *me) { return (double)(me->at_ns - mine->spec.begin_ns); }
 
@@ -244,7 +256,8 @@ static void spend(enum shmt_spent what, double times) {
     double ns = 0;
     switch (what) {
         case SHMT_SPENT_ITEM:
-            me->item_ns = me->left_ns = (draw(me, &sim->compute) * times + draw_some(me, &sim->item)) * me->slower;
+            me->item_ns = (draw(me, &sim->compute) * times + draw_some(me, &sim->item)) * me->slower;
+            me->left_ns = me->item_ns += draw_hiccups(me, me->item_ns);
             return;
         case SHMT_SPENT_COMPUTING:
             ns = times < 1 ? fmin(times * me->item_ns, me->left_ns) : me->left_ns;

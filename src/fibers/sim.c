@@ -137,6 +137,17 @@ static bool parse_cost(char *text, void *to, const char **why_out) {
     return out->ns <= out->param;
 }
 
+/* "4ms:exponential:30us" */
+static bool parse_hiccup(char *text, void *to, const char **why_out) {
+    struct shmt_sim *out = to;
+    char *cost = strchr(text, ':');
+    *why_out = "a time of computing and what happens once in it, as hiccup=4ms:30us or hiccup=4ms:exponential:30us";
+    if (!cost) return false;
+    *cost++ = '\0';
+    if (!parse_time(text, &out->hiccup_every_ns) || out->hiccup_every_ns < 1) return false;
+    return parse_cost(cost, &out->hiccup, why_out);
+}
+
 /* "3:5x" */
 static bool parse_straggler(char *text, void *to, const char **why_out) {
     struct shmt_sim *out = to;
@@ -241,6 +252,7 @@ static const struct word {
              {"aggregate", parse_cost, offsetof(struct shmt_sim, aggregate)},
              {"update", parse_cost, offsetof(struct shmt_sim, update)},
              {"look", parse_look, offsetof(struct shmt_sim, look_ns)},
+             {"hiccup", parse_hiccup, 0},
              {"straggler", parse_straggler, 0},
              {"pause", parse_pause, 0},
              {"death", parse_death, 0},
@@ -373,6 +385,12 @@ bool shmt_sim_complete(const char *text, const struct shmt_sim_found *found, cha
         add(&t, ":%.4g", fmin(found->sigma, MOST_SIGMA));
     }
     add_named_time(&t, text, "item", names(text, "compute") ? 0 : found->item_ns);
+    if (!names(text, "hiccup") && found->hiccup_every_ns >= 1 && found->hiccup_ns > 0) {
+        add_word(&t, "hiccup");
+        add_time(&t, found->hiccup_every_ns);
+        add(&t, ":exponential:");
+        add_time(&t, found->hiccup_ns);
+    }
     if (!names(text, "pull")) add(&t, "%spull=0ns", t.used > 0 ? "," : ""); /* examples take all of it */
     if (!names(text, "push")) add(&t, "%spush=0ns", t.used > 0 ? "," : "");
     add_named_time(&t, text, "aggregate", found->aggregate_ns);

@@ -9,6 +9,9 @@
  * of adding one gradient of all parameters to another, update that of the rule on all of them, in the modes that aggregate; look that of a
  * look at the clock, an offer of the processor and a wake-up. A cost is a time ("10ms"), or a distribution: lognormal:MEDIAN:SIGMA,
  * exponential:MEAN, uniform:LEAST:MOST.
+ * hiccup=EVERY:COST stops a worker for a COST, on average once in so much time that it computes: as interrupts do, and other guests of
+ * the machine. Workers that wait for one another pay for those of all.
+ *
  * straggler=W:Fx makes all that worker W computes take F times as long. What is not named is as in the text above, but that computing
  * is example=lognormal:1us:0.3, and item, aggregate and update take nothing.
  *
@@ -51,7 +54,9 @@ struct shmt_sim {
     struct shmt_cost example;           /* where nothing was said of compute */
     struct shmt_cost item;              /* besides compute, of each item, whatever its size */
     struct shmt_cost aggregate, update; /* of all parameters */
-    struct shmt_cost race;              /* up to 64 parameters of a racy push, between loading and storing them */
+    double hiccup_every_ns;             /* of computing; 0: there are none */
+    struct shmt_cost hiccup;
+    struct shmt_cost race; /* up to 64 parameters of a racy push, between loading and storing them */
     struct shmt_memory_costs memory;
     uint64_t look_ns; /* a look at the clock, an offer of the processor, a wake-up */
     uint32_t n_stragglers;
@@ -68,6 +73,7 @@ struct shmt_sim {
 struct shmt_sim_found {
     double example_ns, sigma; /* of an example, where an item is so many of them: the median of items, and how they differ */
     double item_ns;           /* of an item besides its examples */
+    double hiccup_every_ns, hiccup_ns; /* of computing between two hiccups, and what one takes, on average */
     double aggregate_ns, update_ns;
     double line_ns, next_ns; /* a cache line from another core, and each further one that is fetched beside it */
     double bandwidth;        /* of all processors together, in bytes a nanosecond */

@@ -8,9 +8,14 @@
 #include "ps/trace.h"
 #include "workers/run.h"
 
+#define FAR_LONGER 0.26 /* the logarithm of 1.3 */
+#define FAR_SIGMAS 4
+#define FEWEST     4
+
 /* What has been gathered. */
 struct gathering {
-    double *step; /* (n) logarithms of what steps took for an example */
+    double *step; /* (n) logarithms of what steps took for an example; */
+    double examples_of_all;
     uint64_t n, aggregate_ns, update_ns, updates;
     uint64_t key; /* the step at hand */
     uint64_t ns;
@@ -19,7 +24,10 @@ struct gathering {
 };
 
 static void end_step(struct gathering *g) {
-    if (g->whole && g->ns > 0 && g->examples > 0) g->step[g->n++] = log((double)g->ns / g->examples);
+    if (g->whole && g->ns > 0 && g->examples > 0) {
+        g->step[g->n++] = log((double)g->ns / g->examples);
+        g->examples_of_all += g->examples;
+    }
     g->ns = 0;
     g->examples = 0;
 }
@@ -51,6 +59,22 @@ static double spread(double *x, uint64_t n) {
     return (x[(uint64_t)(0.8413 * (double)(n - 1))] - x[(uint64_t)(0.1587 * (double)(n - 1))]) / 2;
 }
 
+/* Steps that take far longer than the middle one are taken for interrupted ones. x: sorted. */
+static void find_hiccups(const struct gathering *g, struct shmt_stage_times *out) {
+    const double *x = g->step, each = g->n > 0 ? g->examples_of_all / (double)g->n : 0;
+    double usual_ns = 0, more_ns = 0;
+    uint64_t n = 0;
+    for (uint64_t i = 0; i < g->n; i++) {
+        const bool is_usual = x[i] < x[g->n / 2] + fmax(FAR_LONGER, FAR_SIGMAS * out->sigma);
+        usual_ns += each * exp(is_usual ? x[i] : x[g->n / 2]);
+        more_ns += is_usual ? 0 : each * (exp(x[i]) - exp(x[g->n / 2]));
+        n += !is_usual;
+    }
+    if (n < FEWEST) return;
+    out->hiccup_every_ns = usual_ns / (double)n;
+    out->hiccup_ns = more_ns / (double)n;
+}
+
 int shmt_stage_times_take(const struct shmt_run *run, uint32_t seat, struct shmt_stage_times *out) {
     const uint32_t room = run->spec.trace_events;
     struct shmt_event *event = calloc((size_t)room + 1, sizeof *event);
@@ -68,6 +92,7 @@ int shmt_stage_times_take(const struct shmt_run *run, uint32_t seat, struct shmt
     /* the last one may have been left in the middle */
     out->steps = g.n;
     out->sigma = spread(g.step, g.n);
+    find_hiccups(&g, out);
     if (g.updates > 0) out->aggregate_ns = (double)g.aggregate_ns / (double)g.updates;
     if (g.updates > 0) out->update_ns = (double)g.update_ns / (double)g.updates;
     free(event);

@@ -8,8 +8,11 @@ struct shmt_run;
 
 /* Of one seat. Steps are batches in `sync`, else items; those that the events have whole. */
 struct shmt_stage_times {
-    uint64_t steps;      /* 0: there are none, and the rest is 0 */
-    double sigma;        /* of the logarithm of what pulling, computing and pushing of a step take, by its middle two thirds */
+    uint64_t steps; /* 0: there are none, and the rest is 0 */
+    double sigma;   /* of the logarithm of what pulling, computing and pushing of a step take, by its middle two thirds */
+    double
+        hiccup_every_ns; /* of steps without what takes them far longer than usual, between two such times; 0: there were too few */
+    double hiccup_ns;    /* what one takes, on average */
     double aggregate_ns; /* of a step that has an update: adding up its gradients, and */
     double update_ns;    /* applying the rule; 0: no step has one */
 };
