@@ -43,7 +43,13 @@ static struct {
     struct shmt_loop *loop;
     struct host host[MOST_HOSTS];
     uint32_t stops; /* the host that asks for an end in the middle of the run; MOST_HOSTS: none */
-    uint32_t dies;  /* the host whose link dies then; MOST_HOSTS: none */
+    uint32_t cut;   /* the host whose cables are cut at cut_ns, for good; MOST_HOSTS: none */
+    uint64_t cut_ns;
+    uint32_t absent;   /* the host that does not come; MOST_HOSTS: none */
+    uint32_t fails;    /* the host one of whose workers fails in the middle of the run; MOST_HOSTS: none */
+    uint32_t slow;     /* the host one of whose batches takes longer than silence may; MOST_HOSTS: none */
+    uint32_t restarts; /* the host whose link starts anew at cut_ns, while the others count on it; MOST_HOSTS: none */
+    uint64_t began_ns, took_ns;
 } g;
 
 static _Noreturn void give_up(const char *why) {
@@ -95,8 +101,11 @@ static int work(struct host *h, shmtrain_session *s) {
     int rc;
     while ((rc = shmtrain_next(s, &w)) == 1) {
         rc = train_piece(s, &w, h->spec.table[0].rows, h->spec.table[0].width);
-        if (rc == 0 && s->seat->rank == 0 && &g.host[g.stops] == h && w.step == 5)
+        if (rc == 0 && h->spec.hosts.self == g.stops && w.step == 5)
             store_relaxed(shmt_backend_at(0)->store->stop_word(h->store), 1); /* relaxed: one thread */
+        if (rc == 0 && h->spec.hosts.self == g.slow && w.step == 3)
+            shmt_host()->sleep_until(shmt_now_ns() + SHMT_LANES_LOST + 1000 * MS);
+        if (rc == 0 && h->spec.hosts.self == g.fails && w.step == 5) rc = shmtrain_fail(s, SHMTRAIN_E_DATA, "no");
         if (rc == 0) rc = shmtrain_clock(s, NULL);
         if (rc < 0) break;
     }
@@ -111,24 +120,35 @@ static void run_worker(struct host *h, uint32_t rank) {
     s.epoch_end_arg = h;
     rc = work(h, &s);
     if (rc < 0) h->error[rank] = s.error;
+    must(rc == 0 || rc == SHMTRAIN_E_STOPPED || h->spec.hosts.self == g.fails, s.error.text);
+    if (rc == SHMTRAIN_E_DATA) { /* as a supervisor does */
+        store_relaxed(shmt_backend_at(0)->store->abort_word(h->store), 1);
+        shmt_backend_at(0)->store->wake(h->store);
+    }
     h->status[rank] = rc;
     shmt_session_leave(&s);
 }
 
 /* ---- a link ---- */
 
-static void run_link(struct host *h) {
+static struct shmt_lanes *make_lanes(uint32_t host, uint64_t life) {
     struct shmt_error e = {0};
-    const struct shmt_lanes_spec spec = {.carrier = shmt_loop_open(g.loop, h->spec.hosts.self),
-                                         .self = h->spec.hosts.self,
+    struct shmt_lanes *lanes;
+    const struct shmt_lanes_spec spec = {.carrier = shmt_loop_open(g.loop, host),
+                                         .self = host,
                                          .n_hosts = g.n,
                                          .run = 1,
-                                         .life = 100 + h->spec.hosts.self,
+                                         .life = life,
                                          .window_bytes = SHMT_HEAD_BYTES + SHMT_MOST_BODY,
                                          .beat_ns = SHMT_LANES_BEAT,
                                          .suspect_ns = SHMT_LANES_SUSPECT,
                                          .lost_ns = SHMT_LANES_LOST};
-    must(shmt_lanes_make(&spec, &h->lanes, &e) == 0, e.text);
+    must(shmt_lanes_make(&spec, &lanes, &e) == 0, e.text);
+    return lanes;
+}
+
+static void run_link(struct host *h) {
+    h->lanes = make_lanes(h->spec.hosts.self, 100 + h->spec.hosts.self);
     const struct shmt_exchange_place place = {
         .backend = shmt_backend_at(0), .store = h->store, .spec = &h->spec, .lanes = h->lanes, .start_ns = 60000 * MS};
     h->status[MOST_WORKERS] = shmt_exchange_run(&place, &h->error[MOST_WORKERS]);
@@ -136,15 +156,42 @@ static void run_link(struct host *h) {
     h->lanes = NULL;
 }
 
+/* A later life of a host is heard of. */
+static void start_anew(void) {
+    struct shmt_error e = {0};
+    struct shmt_message m;
+    if (g.restarts == MOST_HOSTS) return;
+    shmt_host()->sleep_until(shmt_now_ns() + g.cut_ns);
+    struct shmt_lanes *lanes = make_lanes(g.restarts, 1000);
+    const uint64_t until_ns = shmt_now_ns() + 100 * MS;
+    while (shmt_now_ns() < until_ns)
+        if (shmt_lanes_receive(lanes, until_ns, &m, NULL, &e) == 1) shmt_lanes_release(lanes, &m);
+    shmt_lanes_free(lanes);
+}
+
+static void cut_cables(void) {
+    if (g.cut == MOST_HOSTS) return;
+    shmt_host()->sleep_until(shmt_now_ns() + g.cut_ns);
+    for (uint32_t other = 0; other < g.n; other++) {
+        shmt_loop_cut(g.loop, g.cut, other, true);
+        shmt_loop_cut(g.loop, other, g.cut, true);
+    }
+}
+
 static void run_fiber(void *arg, uint32_t i) {
     const uint32_t host = i / (MOST_WORKERS + 1), rank = i % (MOST_WORKERS + 1);
     struct host *h = &g.host[host];
     (void)arg;
-    if (rank == MOST_WORKERS) {
-        if (h->spec.hosts.n > 1) run_link(h);
+    if (host == g.n) {
+        cut_cables();
+        start_anew();
+    } else if (host == g.absent) {
         return;
+    } else if (rank == MOST_WORKERS) {
+        if (h->spec.hosts.n > 1) run_link(h);
+    } else if (rank < h->spec.n_seats) {
+        run_worker(h, rank);
     }
-    if (rank < h->spec.n_seats) run_worker(h, rank);
 }
 
 /* ---- a run ---- */
@@ -185,13 +232,15 @@ static void make_hosts(const struct shmt_spec *spec, uint32_t n) {
 static void run(const struct shmt_loop_spec *network) {
     struct shmt_error e = {0};
     struct shmt_fibers *fibers;
-    const struct shmt_fibers_spec spec = {.n = g.n * (MOST_WORKERS + 1),
+    const struct shmt_fibers_spec spec = {.n = g.n * (MOST_WORKERS + 1) + 1,
                                           .seed = g.seed,
                                           .stack_bytes = SHMT_FIBER_STACK,
                                           .sim = {.look_ns = 20},
                                           .body = run_fiber};
     must(shmt_loop_make(network, &g.loop, &e) == 0 && shmt_fibers_make(&spec, &fibers, &e) == 0, e.text);
+    g.began_ns = shmt_fibers_now_ns(fibers);
     while (!shmt_fibers_run(fibers, 1000)) must(shmt_fibers_now_ns(fibers) < MOST_NS, "the run does not end");
+    g.took_ns = shmt_fibers_now_ns(fibers) - g.began_ns;
     shmt_fibers_free(fibers);
     shmt_loop_free(g.loop);
 }
@@ -240,10 +289,14 @@ static void compare(const struct host *h, const struct host *one, const float *e
     free(found);
 }
 
-static void run_seed(uint64_t seed) {
+static void begin_seed(uint64_t seed) {
     g.seed = seed;
     g.draws = 0;
-    g.stops = g.dies = MOST_HOSTS;
+    g.stops = g.cut = g.absent = g.fails = g.slow = g.restarts = MOST_HOSTS;
+}
+
+static void run_seed(uint64_t seed) {
+    begin_seed(seed);
     const struct shmt_spec spec = spec_for(seed);
     const struct shmt_loop_spec quiet = {.n_hosts = 1, .port_bytes = 1};
     make_hosts(&spec, 1);
@@ -253,6 +306,7 @@ static void run_seed(uint64_t seed) {
     destroy_hosts();
     make_hosts(&spec, 2 + (uint32_t)draw(MOST_HOSTS - 1));
     const struct shmt_loop_spec network = hostile_network();
+    if (draw(8) == 0) g.slow = (uint32_t)draw(g.n);
     run(&network);
     for (uint32_t i = 0; i < g.n; i++) compare(&g.host[i], &one, expected);
     destroy_hosts();
@@ -265,7 +319,110 @@ static void parameters_and_losses_are_those_of_one_host(void **state) {
     for (uint64_t seed = only ? only : 1; seed <= (only ? only : n); seed++) run_seed(seed);
 }
 
+/* Whenever one asks, and whatever the others are at. */
+static void a_stop_that_one_host_asks_for_ends_all_behind_the_same_batch(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        begin_seed(seed);
+        struct shmt_spec spec = spec_for(seed);
+        spec.epochs = MOST_EPOCHS;
+        spec.batch = spec.n_chunks = 8; /* 12 batches an epoch, at least */
+        make_hosts(&spec, 2 + (uint32_t)draw(MOST_HOSTS - 1));
+        g.stops = (uint32_t)draw(g.n);
+        const struct shmt_loop_spec network = hostile_network();
+        run(&network);
+        float *expected = parameters_of(&g.host[0]);
+        must(g.host[0].n_epochs == 1, "the run goes on behind the stop");
+        must(g.host[0].examples[0] >= 6 * 8 && g.host[0].examples[0] <= 8 * 8, "it ends at another batch");
+        for (uint32_t i = 0; i < g.n; i++) compare(&g.host[i], &g.host[0], expected);
+        destroy_hosts();
+        free(expected);
+    }
+}
+
+static bool link_says(uint32_t host, int status, const char *text) {
+    const struct host *h = &g.host[host];
+    return h->status[MOST_WORKERS] == status && strcmp(h->error[MOST_WORKERS].text, text) == 0;
+}
+
+/* Nobody waits for ever: 10 s for who was there, and as long as was said for who has not come. */
+static void a_host_that_is_lost_ends_the_run_of_the_others_and_is_named(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        begin_seed(seed);
+        struct shmt_spec spec = spec_for(seed);
+        spec.epochs = 3;
+        spec.batch = spec.n_chunks = 2;
+        make_hosts(&spec, 3);
+        g.cut = 1;
+        g.cut_ns = 100 * MS;
+        const struct shmt_loop_spec network = {.n_hosts = 3, .delay_ns = MS, .port_bytes = UINT64_C(8) << 20};
+        run(&network);
+        must(link_says(0, SHMTRAIN_E_DIED, "host 1 is lost") && link_says(2, SHMTRAIN_E_DIED, "host 1 is lost"),
+             "a host does not say who is lost");
+        must(link_says(1, SHMTRAIN_E_DIED, "host 0 is lost"), "a host that is cut off does not notice it");
+        for (uint32_t i = 0; i < 3; i++) must(g.host[i].status[0] == SHMTRAIN_E_STOPPED, "a worker is not ended");
+        destroy_hosts();
+    }
+}
+
+/* What it had is gone: nobody mistakes the new life for the old one. */
+static void a_host_that_restarts_ends_the_run_of_the_others(void **state) {
+    const struct shmt_loop_spec network = {.n_hosts = 3, .delay_ns = MS, .port_bytes = UINT64_C(8) << 20};
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        begin_seed(seed);
+        struct shmt_spec spec = spec_for(seed);
+        spec.epochs = 3;
+        spec.batch = spec.n_chunks = 2;
+        make_hosts(&spec, 3);
+        g.restarts = 1;
+        g.cut_ns = 50 * MS + draw(100 * MS);
+        run(&network);
+        must(link_says(0, SHMTRAIN_E_DIED, "host 1 has restarted") || link_says(2, SHMTRAIN_E_DIED, "host 1 has restarted"),
+             "a new life is taken for the old one");
+        for (uint32_t i = 0; i < 3; i++) must(g.host[i].status[0] == SHMTRAIN_E_STOPPED, "a worker is not ended");
+        destroy_hosts();
+    }
+}
+
+static void a_worker_that_fails_ends_all_hosts_at_once(void **state) {
+    const struct shmt_loop_spec network = {.n_hosts = 3, .delay_ns = MS, .port_bytes = UINT64_C(8) << 20};
+    (void)state;
+    begin_seed(1);
+    struct shmt_spec spec = spec_for(1);
+    spec.batch = spec.n_chunks = 8;
+    make_hosts(&spec, 3);
+    g.fails = 2;
+    run(&network);
+    for (uint32_t i = 0; i < 2; i++) must(link_says(i, SHMTRAIN_E_DIED, "host 2 is lost"), "a host does not say who is lost");
+    must(g.host[2].status[MOST_WORKERS] == SHMTRAIN_E_STOPPED, "the link goes on without its host");
+    must(g.took_ns < SHMT_LANES_SUSPECT, "the others were not told");
+    destroy_hosts();
+}
+
+static void a_host_that_does_not_come_is_named(void **state) {
+    const struct shmt_loop_spec network = {.n_hosts = 3, .delay_ns = MS, .port_bytes = UINT64_C(8) << 20};
+    (void)state;
+    begin_seed(1);
+    const struct shmt_spec spec = spec_for(1);
+    make_hosts(&spec, 3);
+    g.absent = 2;
+    run(&network);
+    for (uint32_t i = 0; i < 2; i++) {
+        must(link_says(i, SHMTRAIN_E_DIED, "host 2 has not come"), "a host does not say who has not come");
+        must(g.host[i].status[0] == SHMTRAIN_E_STOPPED, "a worker is not ended");
+    }
+    destroy_hosts();
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup(parameters_and_losses_are_those_of_one_host, deadline)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(parameters_and_losses_are_those_of_one_host, deadline),
+        cmocka_unit_test_setup(a_stop_that_one_host_asks_for_ends_all_behind_the_same_batch, deadline),
+        cmocka_unit_test_setup(a_host_that_is_lost_ends_the_run_of_the_others_and_is_named, deadline),
+        cmocka_unit_test_setup(a_host_that_restarts_ends_the_run_of_the_others, deadline),
+        cmocka_unit_test_setup(a_worker_that_fails_ends_all_hosts_at_once, deadline),
+        cmocka_unit_test_setup(a_host_that_does_not_come_is_named, deadline)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -185,7 +185,8 @@ static void run_host(void *arg, uint32_t i) {
         shmt_lanes_free(h->lanes);
         h->lanes = NULL;
         h->crash_at_ns = 0;
-        shmt_host()->sleep_until(shmt_now_ns() + draw(3000 * MS));
+        shmt_host()->sleep_until(shmt_now_ns() +
+                                 draw(draw(4) ? 3000 * MS : 20000 * MS)); /* it may have been given up by then */
     }
     shmt_lanes_count(h->lanes, &h->counts);
 }

@@ -14,7 +14,7 @@
 #include "carriers/payload.h"
 
 #define SHMT_HEAD_BYTES 64
-#define SHMT_MOST_HOSTS 64 /* ranks on the wire */
+#define SHMT_MOST_HOSTS 64                  /* ranks on the wire */
 #define SHMT_MOST_BODY  (UINT64_C(1) << 20) /* bytes of a body: a longer one is refused on both sides */
 
 struct shmt_carrier {

@@ -9,8 +9,8 @@
 #include "sync/host.h"
 
 /* On its way to a port, or delivered and not released. */
-struct parcel {
-    struct parcel *next;
+struct transit {
+    struct transit *next;
     uint64_t due_ns, number; /* number: of the cable's frames, as they were sent */
     uint32_t from;
     struct shmt_payload *body;
@@ -21,8 +21,8 @@ struct port {
     struct shmt_carrier carrier; /* first: what callers have */
     struct shmt_loop *loop;
     uint32_t rank;
-    _Atomic uint32_t arrivals;    /* for its fiber to sleep on */
-    struct parcel *coming, *held; /* the first in the order of due_ns */
+    _Atomic uint32_t arrivals;     /* for its fiber to sleep on */
+    struct transit *coming, *held; /* the first in the order of due_ns */
     uint64_t coming_bytes;
     uint64_t free_ns; /* its cable is busy with what it has sent until then */
 };
@@ -43,48 +43,48 @@ static struct cable *cable_of(const struct shmt_loop *loop, uint32_t from, uint3
     return &loop->cable[(uint64_t)from * loop->spec.n_hosts + to];
 }
 
-/* ---- parcels ---- */
+/* ---- frames on their way ---- */
 
-static void free_parcel(struct parcel *parcel) {
-    shmt_payload_drop(parcel->body);
-    free(parcel);
+static void free_transit(struct transit *transit) {
+    shmt_payload_drop(transit->body);
+    free(transit);
 }
 
-static void free_list(struct parcel **first) {
-    for (struct parcel *next; *first; *first = next) {
+static void free_list(struct transit **first) {
+    for (struct transit *next; *first; *first = next) {
         next = (*first)->next;
-        free_parcel(*first);
+        free_transit(*first);
     }
 }
 
-static void insert(struct port *port, struct parcel *parcel) {
-    struct parcel **at = &port->coming;
-    while (*at && (*at)->due_ns <= parcel->due_ns) at = &(*at)->next;
-    parcel->next = *at;
-    *at = parcel;
+static void insert(struct port *port, struct transit *transit) {
+    struct transit **at = &port->coming;
+    while (*at && (*at)->due_ns <= transit->due_ns) at = &(*at)->next;
+    transit->next = *at;
+    *at = transit;
 }
 
-static uint64_t bytes_of(const struct parcel *parcel) { return SHMT_HEAD_BYTES + (parcel->body ? parcel->body->n : 0); }
+static uint64_t bytes_of(const struct transit *transit) { return SHMT_HEAD_BYTES + (transit->body ? transit->body->n : 0); }
 
-static uint64_t draw(const struct shmt_loop *loop, const struct parcel *parcel, uint32_t to, uint32_t what) {
-    const uint64_t cable = (uint64_t)parcel->from << 32 | to;
-    return shmt_hash64(loop->spec.seed, cable, parcel->number, what);
+static uint64_t draw(const struct shmt_loop *loop, const struct transit *transit, uint32_t to, uint32_t what) {
+    const uint64_t cable = (uint64_t)transit->from << 32 | to;
+    return shmt_hash64(loop->spec.seed, cable, transit->number, what);
 }
 
 /* One copy. false: not enough memory. */
-static bool post(struct shmt_loop *loop, const struct parcel *sent, uint32_t to, uint64_t leaves_ns, uint32_t copy) {
+static bool post(struct shmt_loop *loop, const struct transit *sent, uint32_t to, uint64_t leaves_ns, uint32_t copy) {
     struct cable *cable = cable_of(loop, sent->from, to);
     struct port *port = &loop->port[to];
-    struct parcel *parcel = malloc(sizeof *parcel);
-    if (!parcel) return false;
-    *parcel = *sent;
-    (void)shmt_payload_hold(parcel->body);
+    struct transit *transit = malloc(sizeof *transit);
+    if (!transit) return false;
+    *transit = *sent;
+    (void)shmt_payload_hold(transit->body);
     const uint64_t jitter_ns = shmt_below(draw(loop, sent, to, 4 + copy), loop->spec.jitter_ns + 1);
-    parcel->due_ns = leaves_ns + loop->spec.delay_ns + jitter_ns;
-    loop->counts.overtaking += parcel->due_ns < cable->latest_ns;
-    if (cable->latest_ns < parcel->due_ns) cable->latest_ns = parcel->due_ns;
-    insert(port, parcel);
-    port->coming_bytes += bytes_of(parcel);
+    transit->due_ns = leaves_ns + loop->spec.delay_ns + jitter_ns;
+    loop->counts.overtaking += transit->due_ns < cable->latest_ns;
+    if (cable->latest_ns < transit->due_ns) cable->latest_ns = transit->due_ns;
+    insert(port, transit);
+    port->coming_bytes += bytes_of(transit);
     bump_relaxed(&port->arrivals, 1); /* relaxed: one thread */
     shmt_host()->wake(&port->arrivals);
     return true;
@@ -105,7 +105,7 @@ static int send(struct shmt_carrier *carrier, uint32_t to, const unsigned char *
     struct port *self = (struct port *)carrier;
     struct shmt_loop *loop = self->loop;
     struct cable *cable = cable_of(loop, self->rank, to);
-    struct parcel sent = {.from = self->rank, .number = cable->sent, .body = body};
+    struct transit sent = {.from = self->rank, .number = cable->sent, .body = body};
     memcpy(sent.head, head, sizeof sent.head);
     if (loop->port[to].coming_bytes + bytes_of(&sent) > loop->spec.port_bytes) return 0;
     const uint64_t leaves_ns = leaves_at(self, bytes_of(&sent));
@@ -129,7 +129,7 @@ static int receive(struct shmt_carrier *carrier, uint64_t until_ns, struct shmt_
     for (;;) {
         const uint32_t seen = load_relaxed(&self->arrivals); /* relaxed: one thread */
         const uint64_t now_ns = shmt_now_ns();
-        struct parcel *first = self->coming;
+        struct transit *first = self->coming;
         if (first && first->due_ns <= now_ns) {
             self->coming = first->next;
             self->coming_bytes -= bytes_of(first);
@@ -150,10 +150,10 @@ static int receive(struct shmt_carrier *carrier, uint64_t until_ns, struct shmt_
 
 static void release(struct shmt_carrier *carrier, struct shmt_frame *frame) {
     struct port *self = (struct port *)carrier;
-    struct parcel **at = &self->held, *mine = frame->held;
+    struct transit **at = &self->held, *mine = frame->held;
     while (*at != mine) at = &(*at)->next;
     *at = mine->next;
-    free_parcel(mine);
+    free_transit(mine);
 }
 
 static void empty(struct port *port) {

@@ -14,6 +14,7 @@
 
 #define ID_BYTES     3    /* "h" and the rank: how a peer is called by the socket that listens */
 #define COPIED_BYTES 4096 /* a body up to this length goes with its head, which is cheaper than a part of its own */
+#define LINGER_MS    100  /* at the end: for the last acknowledgement, or the notice that this host gives up */
 #define KEPT_FRAMES  64   /* by libzmq, of one peer, in each direction */
 
 struct carrier {
@@ -21,12 +22,12 @@ struct carrier {
     const struct shmt_zmq_calls *zmq;
     uint32_t self, n_hosts;
     void *context;
-    void *listener;                          /* ROUTER: peers of higher rank */
+    void *listener;                           /* ROUTER: peers of higher rank */
     void *lower[SHMT_MOST_HOSTS];             /* DEALER: one for each peer of lower rank */
-    struct shmt_zmq_keys *keys;              /* NULL: none */
-    struct shmt_zmq_door *door;              /* lets in those who have a key; NULL: without keys */
+    struct shmt_zmq_keys *keys;               /* NULL: none */
+    struct shmt_zmq_door *door;               /* lets in those who have a key; NULL: without keys */
     zmq_pollitem_t item[SHMT_MOST_HOSTS + 2]; /* the listener, those of lower rank, the door */
-    uint32_t n_items, next;                  /* next: the socket to ask first, so that each gets its turn */
+    uint32_t n_items, next;                   /* next: the socket to ask first, so that each gets its turn */
     char listens_at[256];
 };
 
@@ -121,15 +122,21 @@ static int receive_part(const struct carrier *c, void *socket, zmq_msg_t *out) {
     return error == EAGAIN || error == EINTR ? 0 : -1;
 }
 
-/* The rest of what has more parts than a frame. */
-static void skip(const struct carrier *c, void *socket, zmq_msg_t *part) {
+/* A message of more parts than a frame has: to its end. 0: it is none. */
+static int skip(const struct carrier *c, void *socket, zmq_msg_t *part) {
     while (c->zmq->msg_more(part)) {
         c->zmq->msg_close(part);
         if (receive_part(c, socket, part) <= 0) {
             c->zmq->msg_init(part);
-            return;
+            break;
         }
     }
+    return 0;
+}
+
+/* Those of higher rank connect to the listener, and nobody else. */
+static bool is_peer(const struct carrier *c, const void *socket, uint32_t rank) {
+    return socket == c->listener ? rank > c->self && rank < c->n_hosts : rank < c->self;
 }
 
 /* Parts come all or none. 1: a frame; 0: nothing, or nothing that a host sends. */
@@ -151,9 +158,9 @@ static int receive_from(const struct carrier *c, void *socket, uint32_t *from, s
         c->zmq->msg_close(&out->body);
         rc = receive_part(c, socket, &out->body);
         if (rc <= 0) c->zmq->msg_init(&out->body);
-        skip(c, socket, &out->body);
+        if (c->zmq->msg_more(&out->body)) rc = skip(c, socket, &out->body);
     }
-    const bool is_frame = rc > 0 && c->zmq->msg_size(&out->head) >= SHMT_HEAD_BYTES && *from < c->n_hosts && *from != c->self &&
+    const bool is_frame = rc > 0 && c->zmq->msg_size(&out->head) >= SHMT_HEAD_BYTES && is_peer(c, socket, *from) &&
                           (socket != c->listener || !c->keys || shmt_zmq_keys_prove(c->zmq, c->keys, &out->head, *from));
     if (is_frame) return 1;
     c->zmq->msg_close(&out->head);
@@ -205,6 +212,7 @@ static int receive_frame(struct shmt_carrier *carrier, uint64_t until_ns, struct
     int rc;
     if (!held) return shmt_no_memory(e, "for a frame");
     out->held = NULL;
+    if (c->door) shmt_zmq_door_answer(c->door); /* here, too: this may be called without any time to wait */
     for (;;) {
         rc = receive_now(c, held, out);
         if (rc == 0) rc = wait_until(c, until_ns);
@@ -247,7 +255,7 @@ static const struct shmt_carrier_ops ZMQ = {
 static int set_common(const struct carrier *c, void *socket) {
     const struct {
         int option, value;
-    } all[] = {{ZMQ_LINGER, 0},
+    } all[] = {{ZMQ_LINGER, LINGER_MS},
                {ZMQ_SNDHWM, KEPT_FRAMES},
                {ZMQ_RCVHWM, KEPT_FRAMES},
                {ZMQ_HANDSHAKE_IVL, 5000},

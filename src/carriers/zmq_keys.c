@@ -115,7 +115,8 @@ static bool receive_question(const struct shmt_zmq_door *door, struct question *
 /* Whose key it is, in Z85; NULL: nobody's. */
 static const char *owner_of(const struct shmt_zmq_door *door, const struct question *q) {
     char key[SHMT_ZMQ_KEY];
-    if (q->n != PARTS || q->bytes[ZAP_KEY] != KEY || q->bytes[ZAP_MECHANISM] != 5 || memcmp(q->part[ZAP_MECHANISM], "CURVE", 5) != 0)
+    if (q->n != PARTS || q->bytes[ZAP_KEY] != KEY || q->bytes[ZAP_MECHANISM] != 5 ||
+        memcmp(q->part[ZAP_MECHANISM], "CURVE", 5) != 0)
         return NULL;
     door->zmq->z85_encode(key, q->part[ZAP_KEY], KEY);
     for (uint32_t i = 0; i < door->n_hosts; i++)

@@ -10,6 +10,8 @@
 
 #define PULSE_NS    UINT64_C(5000000) /* of waits for workers */
 #define LAST_PULSES 4
+#define GIVEN_UP    "the run of this host was given up"
+#define EARLY_BYTES 65536 /* besides blocks: losses, and heads */
 
 /* A message about the batch behind the one in hand. */
 struct early {
@@ -20,8 +22,10 @@ struct early {
 /* What has come from a host, of the batch in hand. */
 struct heard {
     bool pieces, end, stop;
-    bool over; /* it has the whole run */
+    bool over;     /* it has the whole run */
+    uint64_t life; /* of the host, as it was first seen; 0: it has not come */
     struct early *first, *last;
+    uint64_t early_bytes;
 };
 
 struct exchange {
@@ -30,6 +34,7 @@ struct exchange {
     struct shmt_error error; /* the first failure of the link */
     struct heard heard[SHMT_MAX_HOSTS];
     uint64_t number; /* the batch in hand; while none is, the next one */
+    uint64_t step;   /* the batch in hand, within its epoch */
     bool open;       /* one is in hand */
     bool stop;
     bool is_over; /* this host has the whole run */
@@ -45,6 +50,14 @@ static void fail(struct exchange *x, int status, const char *what, uint32_t host
 
 /* ---- what comes ---- */
 
+static uint64_t examples_of(const struct exchange *x, uint32_t chunk) {
+    const struct shmt_spec *spec = x->at.spec;
+    const uint64_t n = shmt_spec_examples_of_step(spec, x->step);
+    uint64_t from, to;
+    shmt_chunk_examples(spec->batch, spec->n_chunks, chunk, n, &from, &to);
+    return to - from;
+}
+
 static void put_pieces(struct exchange *x, uint32_t from, const struct shmt_parcel *parcel) {
     uint32_t first, behind;
     shmt_chunk_share(x->at.spec->n_chunks, from, x->at.spec->hosts.n, &first, &behind);
@@ -55,8 +68,8 @@ static void put_pieces(struct exchange *x, uint32_t from, const struct shmt_parc
     for (uint32_t i = 0; i < parcel->n; i++) {
         struct shmt_far_piece piece;
         shmt_parcel_piece(parcel, i, &piece);
-        if (piece.examples > x->at.spec->batch) {
-            fail(x, SHMTRAIN_E_USAGE, "says that it has done more examples than a batch has", from);
+        if (piece.examples != examples_of(x, first + i)) {
+            fail(x, SHMTRAIN_E_USAGE, "has done another number of examples than its part of a batch has", from);
             return;
         }
         x->at.backend->far->put_piece(x->seat, first + i, &piece);
@@ -66,6 +79,10 @@ static void put_pieces(struct exchange *x, uint32_t from, const struct shmt_parc
 }
 
 static void put_blocks(struct exchange *x, uint32_t from, const struct shmt_parcel *parcel) {
+    if (!x->heard[from].pieces) {
+        fail(x, SHMTRAIN_E_USAGE, "begins a batch in the middle", from);
+        return;
+    }
     const uint32_t node = x->first_node[from] + parcel->of;
     if (parcel->of >= x->first_node[from + 1] - x->first_node[from]) {
         fail(x, SHMTRAIN_E_USAGE, "has sent a sum that is not its own", from);
@@ -89,17 +106,25 @@ static void take_parcel(struct exchange *x, uint32_t from, const struct shmt_par
         put_pieces(x, from, parcel);
     else if (parcel->kind == SHMT_PARCEL_BLOCKS)
         put_blocks(x, from, parcel);
-    else
+    else if (x->heard[from].pieces)
         x->heard[from].end = true;
+    else
+        fail(x, SHMTRAIN_E_USAGE, "ends a batch that it has not begun", from);
 }
 
-static void keep(struct exchange *x, const struct shmt_message *message) {
+static void keep(struct exchange *x, struct shmt_message *message) {
     struct heard *heard = &x->heard[message->from];
-    struct early *early = malloc(sizeof *early);
+    const uint64_t nodes = x->first_node[message->from + 1] - x->first_node[message->from];
+    const uint64_t most = 2 * (EARLY_BYTES + nodes * x->n_blocks * sizeof(float) * SHMT_FAR_BLOCK);
+    const bool may_be = heard->early_bytes + message->n <= most;
+    struct early *early = may_be ? malloc(sizeof *early) : NULL;
     if (!early) {
-        shmt_no_memory(&x->error, "for messages of host %u", message->from);
+        if (may_be) shmt_no_memory(&x->error, "for messages of host %u", message->from);
+        if (!may_be) fail(x, SHMTRAIN_E_USAGE, "has sent more about a batch than there is", message->from);
+        shmt_lanes_release(x->at.lanes, message);
         return;
     }
+    heard->early_bytes += message->n;
     *early = (struct early){.message = *message};
     if (heard->last)
         heard->last->next = early;
@@ -108,24 +133,38 @@ static void keep(struct exchange *x, const struct shmt_message *message) {
     heard->last = early;
 }
 
+/* The sender has the whole run: it ends where mine does. */
+static void take_over(struct exchange *x, uint32_t from, uint64_t number) {
+    const uint64_t end = x->open ? x->number + 1 : x->number;
+    if (number != end || (x->open && !x->heard[from].end)) fail(x, SHMTRAIN_E_USAGE, "ends the run at another batch", from);
+    x->heard[from].over = true;
+}
+
+/* About the batch that follows the one in hand, or the next one where none is. */
+static bool is_early(const struct exchange *x, uint32_t from, uint64_t number) {
+    if (x->is_over || x->heard[from].over) return false;
+    return x->open ? number == x->number + 1 && x->heard[from].end : number == x->number;
+}
+
 /* The message is released, or kept. */
 static void take(struct exchange *x, struct shmt_message *message) {
+    const uint32_t from = message->from;
     struct shmt_parcel parcel;
     const char *why;
+    if (x->heard[from].life == 0) x->heard[from].life = message->life; /* others may still be missing */
     if (message->channel != SHMT_CHANNEL_EXCHANGE || !shmt_parcel_read(message->bytes, message->n, &parcel, &why)) {
-        fail(x, SHMTRAIN_E_USAGE, "has sent a message that makes no sense", message->from);
+        fail(x, SHMTRAIN_E_USAGE, "has sent a message that makes no sense", from);
+    } else if (message->life != x->heard[from].life) {
+        fail(x, SHMTRAIN_E_DIED, "has restarted", from);
     } else if (parcel.kind == SHMT_PARCEL_OVER) {
-        x->heard[message->from].over = true;
-    } else if (!x->open && parcel.number == x->number) {
-        keep(x, message);
-        return;
-    } else if (x->open && parcel.number == x->number + 1 && x->heard[message->from].end) {
+        take_over(x, from, parcel.number);
+    } else if (is_early(x, from, parcel.number)) {
         keep(x, message);
         return;
     } else if (!x->open || parcel.number != x->number) {
-        fail(x, SHMTRAIN_E_USAGE, "is at another batch", message->from);
+        fail(x, SHMTRAIN_E_USAGE, "is at another batch", from);
     } else {
-        take_parcel(x, message->from, &parcel);
+        take_parcel(x, from, &parcel);
     }
     shmt_lanes_release(x->at.lanes, message);
 }
@@ -135,6 +174,7 @@ static void take_early(struct exchange *x, uint32_t host) {
     struct heard *heard = &x->heard[host];
     struct early *early = heard->first, *next;
     heard->first = heard->last = NULL;
+    heard->early_bytes = 0;
     for (; early; early = next) {
         next = early->next;
         take(x, &early->message);
@@ -159,22 +199,33 @@ static bool is_lost(const struct exchange *x, uint32_t host) {
     return shmt_lanes_peer(x->at.lanes, host, NULL) == SHMT_PEER_LOST;
 }
 
-/* Who has the whole run may leave. */
-static void look_for_lost(struct exchange *x) {
-    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
-        if (is_other(x, host) && is_lost(x, host) && !x->is_over) fail(x, SHMTRAIN_E_DIED, "is lost", host);
+/* A host that has the whole run may leave; and so may all, as far as I am concerned, when I have it. */
+static void look_at_peers(struct exchange *x) {
+    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) {
+        uint64_t life;
+        if (!is_other(x, host) || x->is_over || x->heard[host].over) continue;
+        if (shmt_lanes_peer(x->at.lanes, host, &life) == SHMT_PEER_LOST) fail(x, SHMTRAIN_E_DIED, "is lost", host);
+        if (x->heard[host].life != 0 && life != x->heard[host].life) fail(x, SHMTRAIN_E_DIED, "has restarted", host);
+    }
+}
+
+static bool is_given_up(const struct exchange *x) {
+    /* relaxed: a flag that carries nothing but itself */
+    return load_relaxed(x->at.backend->store->abort_word(x->at.store)) != 0;
 }
 
 /* What has come, and what comes by then; one message at least, or nothing. */
 static void receive(struct exchange *x, uint64_t until_ns) {
     struct shmt_message message;
-    bool changed;
-    int rc;
-    while ((rc = shmt_lanes_receive(x->at.lanes, until_ns, &message, &changed, &x->error)) == 1 && x->error.status == 0) {
-        take(x, &message);
+    bool changed = false;
+    int rc = 1;
+    while (rc == 1 && x->error.status == 0) {
+        rc = shmt_lanes_receive(x->at.lanes, until_ns, &message, &changed, &x->error);
+        if (rc == 1) take(x, &message);
         until_ns = 0;
     }
-    if (rc == 0 && changed) look_for_lost(x);
+    if (rc == 0 && changed) look_at_peers(x);
+    if (x->error.status == 0 && is_given_up(x)) shmt_fail(&x->error, SHMTRAIN_E_STOPPED, GIVEN_UP);
 }
 
 /* The run of this host ends. */
@@ -203,6 +254,8 @@ static void wait_for_hosts(struct exchange *x) {
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
         if (is_other(x, host) && shmt_lanes_peer(x->at.lanes, host, NULL) == SHMT_PEER_UNKNOWN)
             fail(x, SHMTRAIN_E_DIED, "has not come", host);
+    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
+        if (is_other(x, host)) (void)shmt_lanes_peer(x->at.lanes, host, &x->heard[host].life);
 }
 
 /* ---- what goes ---- */
@@ -211,7 +264,7 @@ static void wait_for_hosts(struct exchange *x) {
 static void send(struct exchange *x, struct shmt_payload *payload) {
     if (!payload) shmt_no_memory(&x->error, "for a message to other hosts");
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
-        while (is_other(x, host) && x->error.status == 0 && !(x->is_over && is_lost(x, host)) &&
+        while (is_other(x, host) && x->error.status == 0 && !((x->is_over || x->heard[host].over) && is_lost(x, host)) &&
                shmt_lanes_send(x->at.lanes, host, SHMT_CHANNEL_EXCHANGE, payload, &x->error) == 0)
             receive(x, shmt_now_ns() + PULSE_NS);
     shmt_payload_drop(payload);
@@ -275,8 +328,11 @@ static bool all_have_ended(const struct exchange *x) {
 
 static void begin_batch(struct exchange *x, const struct shmt_far_batch *batch) {
     if (batch->number != x->number) shmt_fail(&x->error, SHMTRAIN_E_USAGE, "the link has lost its place");
+    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
+        if (x->heard[host].over) fail(x, SHMTRAIN_E_USAGE, "has ended the run before its last batch", host);
     x->open = true;
     x->stop = batch->stop;
+    x->step = batch->step;
     for (uint32_t host = 0; host < x->at.spec->hosts.n && x->error.status == 0; host++) {
         x->heard[host].pieces = x->heard[host].end = x->heard[host].stop = false;
         take_early(x, host);
@@ -334,20 +390,20 @@ static void plan(struct exchange *x) {
     x->number = (uint64_t)spec->first_epoch * shmt_spec_steps(spec) + spec->first_step;
 }
 
-/* Everybody who is still there has the whole run, and knows that I have it. */
-static bool may_leave(const struct exchange *x) {
+/* Every host that is not lost has the whole run, and knows that I have it. */
+static bool all_have_finished(const struct exchange *x) {
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
         if (is_other(x, host) && !is_lost(x, host) && !x->heard[host].over) return false;
     return shmt_lanes_are_empty(x->at.lanes);
 }
 
 /* The others may not have all of the last batch yet, and my last acknowledgement has to reach them. */
-static void see_off(struct exchange *x) {
+static void finish(struct exchange *x) {
     const struct shmt_parcel parcel = {.kind = SHMT_PARCEL_OVER, .number = x->number};
     unsigned char *entries;
     x->is_over = true;
     send(x, shmt_parcel_make(&parcel, &entries));
-    while (x->error.status == 0 && !may_leave(x)) receive(x, shmt_now_ns() + PULSE_NS);
+    while (x->error.status == 0 && !all_have_finished(x)) receive(x, shmt_now_ns() + PULSE_NS);
     for (int i = 0; i < LAST_PULSES && x->error.status == 0; i++) receive(x, shmt_now_ns() + PULSE_NS);
 }
 
@@ -361,11 +417,14 @@ int shmt_exchange_run(const struct shmt_exchange_place *place, struct shmt_error
     if (rc == 0) place->backend->far->pulse(x->seat, PULSE_NS, pulse, x);
     if (rc == 0) wait_for_hosts(x);
     if (x->error.status == 0 && place->begins) rc = meet_at(x, SHMT_STAGE_BEGIN);
-    if (x->error.status == 0 && rc < 0) shmt_fail(&x->error, rc, "%s", x->seat->error.text);
+    if (x->error.status == 0 && rc < 0) shmt_fail(&x->error, rc, "%s", x->seat->error.status ? x->seat->error.text : GIVEN_UP);
     while (x->error.status == 0 && (rc = run_epoch(x)) == 1) continue;
-    if (x->error.status == 0 && rc < 0) shmt_fail(&x->error, rc, "%s", x->seat->error.text);
-    if (x->error.status == 0) see_off(x);
-    if (x->error.status != 0) give_up(x);
+    if (x->error.status == 0 && rc < 0) shmt_fail(&x->error, rc, "%s", x->seat->error.status ? x->seat->error.text : GIVEN_UP);
+    if (x->error.status == 0) finish(x);
+    if (x->error.status != 0) {
+        give_up(x);
+        shmt_lanes_part(place->lanes);
+    }
     if (x->seat) place->backend->seat->leave(x->seat);
     free_early(x);
     rc = x->error.status;

@@ -20,7 +20,7 @@ struct shmt_head {
     uint32_t channel;
     uint32_t from, to; /* ranks */
     uint64_t run;      /* which run this is about: the same on all of its hosts */
-    uint64_t life;     /* of the sender, drawn when it starts */
+    uint64_t life;     /* of the sender: its clock when it started, so that a greater one is newer; never 0 */
     uint64_t to_life;  /* of the receiver, as far as the sender knows; 0: it has not heard of it yet. Not in DATA */
     uint64_t sequence; /* from 1; 0 in frames that are not DATA */
     uint64_t taken;    /* all frames of the channel up to this one have come, in the other direction */

@@ -32,7 +32,7 @@ void shmt_lanes_count(const struct shmt_lanes *l, struct shmt_lanes_counts *out)
 /* An acknowledgement is due: at once, or with the next message. */
 static void tell_by(struct shmt_lanes *l, struct shmt_lane *lane, uint64_t at_ns) {
     if (at_ns < lane->tell_ns) lane->tell_ns = at_ns;
-    if (lane->tell_ns < l->judge_ns) l->judge_ns = lane->tell_ns;
+    shmt_lanes_due_by(l, lane->tell_ns);
 }
 
 /* Whether the message is the channel's next. */
@@ -72,8 +72,10 @@ static bool look_at(struct shmt_lanes *l, const struct shmt_frame *frame, struct
     const uint32_t rank = head.from;
     l->counts.received_bytes += SHMT_HEAD_BYTES + frame->body_bytes;
     if (head.kind == SHMT_FRAME_LOST) {
-        const uint64_t known = l->peer[rank].life;
-        if (head.to_life == l->spec.life && (known == 0 || known == head.life)) shmt_lanes_lose(l, rank);
+        struct shmt_peer *peer = &l->peer[rank];
+        if (head.to_life != l->spec.life || (peer->life != 0 && peer->life != head.life)) return false;
+        peer->life = head.life;
+        shmt_lanes_lose(l, rank);
         return false;
     }
     if (!shmt_lanes_heard(l, rank, &head, now_ns)) return false;

@@ -1,7 +1,8 @@
 /* Channels between hosts: messages arrive once, whole, and in the order in which they were sent, or their peer is lost. Written once,
  * above every carrier (carriers/carrier.h), which may lose, repeat and reorder frames.
  *
- * Each pair of hosts has SHMT_CHANNELS channels in each direction, which do not wait for one another. A message is one frame, with a
+ * Each pair of hosts has SHMT_CHANNELS channels in each direction, which do not wait for one another, but share the window, out of which the
+ * channels with the smaller numbers are sent first. A message is one frame, with a
  * number; the receiver takes them in order, drops the others, and acknowledges what it has taken with whatever it sends next, or by a
  * frame of its own a little later (cumulative acknowledgements, go-back-N: carriers below that matter keep the order, so that nothing
  * is sent twice but after a loss). The sender keeps what was not acknowledged, by reference, and sends it again when an answer takes
@@ -30,7 +31,7 @@ struct shmt_lanes;
 struct shmt_lanes_spec {
     struct shmt_carrier *carrier; /* stays the caller's */
     uint32_t self, n_hosts;
-    uint64_t run, life;    /* life: not 0, and another one for each start of this host */
+    uint64_t run, life;    /* life: greater with each start of this host: the time, in nanoseconds since 1970 */
     uint64_t window_bytes; /* that are kept for one peer; at least SHMT_HEAD_BYTES + SHMT_MOST_BODY */
     uint64_t beat_ns, suspect_ns, lost_ns;
 };
@@ -59,8 +60,8 @@ struct shmt_message {
 
 struct shmt_lanes_counts {
     uint64_t sent, repeated, received, dropped; /* frames with a message; dropped: repeated ones, and those behind a gap */
-    uint64_t strange;                    /* frames that no host of this run can have sent to this life, or damaged ones */
-    uint64_t sent_bytes, received_bytes; /* heads included */
+    uint64_t strange;                           /* frames that no host of this run can have sent, or damaged ones */
+    uint64_t sent_bytes, received_bytes;        /* heads included */
 };
 
 /* Errors: _MEMORY. */
@@ -77,6 +78,10 @@ int shmt_lanes_send(struct shmt_lanes *lanes, uint32_t to, uint32_t channel, str
 int shmt_lanes_receive(struct shmt_lanes *lanes, uint64_t until_ns, struct shmt_message *out, bool *changed_out,
                        struct shmt_error *e);
 void shmt_lanes_release(struct shmt_lanes *lanes, struct shmt_message *message);
+
+/* Tells all peers that this host gives up: they find it lost at once, if the notice reaches them, and after `lost_ns` if not. Nothing is
+ * sent or received afterwards. */
+void shmt_lanes_part(struct shmt_lanes *lanes);
 
 enum shmt_peer_state shmt_lanes_peer(const struct shmt_lanes *lanes, uint32_t rank, uint64_t *life_out);
 

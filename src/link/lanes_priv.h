@@ -9,7 +9,6 @@
 #define SHMT_RTO_LEAST   UINT64_C(200000000)  /* carriers below that matter lose nothing but at a reconnection */
 #define SHMT_RTO_MOST    UINT64_C(2000000000)
 #define SHMT_RETRY_DELAY UINT64_C(200000) /* behind a carrier that was full */
-#define SHMT_OLD_LIVES   8
 
 /* A message that was not acknowledged yet. */
 struct shmt_kept {
@@ -24,6 +23,7 @@ struct shmt_lane {
     struct shmt_kept *first, *last;
     struct shmt_kept *cursor; /* the first that waits to be handed to the carrier; NULL: none does */
     uint64_t sequence;        /* of the last message */
+    uint64_t progress_ns;     /* when the peer has last acknowledged something of it, or its queue was empty */
     /* incoming */
     uint64_t taken;
     uint64_t untold_bytes; /* taken, and not acknowledged yet */
@@ -38,10 +38,7 @@ struct shmt_peer {
     uint64_t heard_ns, sent_ns;
     uint64_t kept_bytes;
     uint64_t smoothed_ns, variation_ns, rto_ns; /* RFC 6298; smoothed_ns 0: no round trip was measured yet */
-    uint64_t progress_ns;                       /* when it has last acknowledged something, or its queue was empty */
     bool full;                                  /* the carrier was, at the last attempt */
-    uint32_t n_old;
-    uint64_t old_life[SHMT_OLD_LIVES]; /* that are over: what comes from them is late */
     struct shmt_lane lane[SHMT_CHANNELS];
 };
 
@@ -49,7 +46,8 @@ struct shmt_lanes {
     struct shmt_lanes_spec spec;
     struct shmt_lanes_counts counts;
     uint64_t judge_ns; /* nothing is due before */
-    bool changed;      /* a peer's state, since shmt_lanes_receive has said so */
+    uint64_t judged_ns;
+    bool changed; /* a peer's state, since shmt_lanes_receive has said so */
     struct shmt_error error;
     int failed; /* a status of the carrier */
     struct shmt_peer peer[SHMT_MOST_HOSTS];
@@ -60,8 +58,10 @@ struct shmt_lanes {
 /* Sends all that waits, as far as the carrier takes it. */
 void shmt_lanes_pump(struct shmt_lanes *l, uint32_t rank, uint64_t now_ns);
 
-/* A frame without a body, at once. */
+/* A frame without a body, at once, to the life that is known, or to another one. */
 void shmt_lanes_say(struct shmt_lanes *l, uint32_t rank, enum shmt_frame_kind kind, uint32_t channel, uint64_t now_ns);
+void shmt_lanes_say_to(struct shmt_lanes *l, uint32_t rank, uint64_t life, enum shmt_frame_kind kind, uint32_t channel,
+                       uint64_t now_ns);
 
 /* The peer has taken all of the channel up to `taken`. false: it cannot have. */
 bool shmt_lanes_acknowledged(struct shmt_lanes *l, uint32_t rank, uint32_t channel, uint64_t taken, uint64_t now_ns);
@@ -82,3 +82,8 @@ void shmt_lanes_lose(struct shmt_lanes *l, uint32_t rank);
 /* What is due by now: acknowledgements, beats, repetitions and, where nothing more waits to be received (`idle`), suspicion. The time
  * of the next one goes to l->judge_ns. */
 void shmt_lanes_judge(struct shmt_lanes *l, uint64_t now_ns, bool idle);
+
+/* Something is due by then. */
+static inline void shmt_lanes_due_by(struct shmt_lanes *l, uint64_t at_ns) {
+    if (at_ns < l->judge_ns) l->judge_ns = at_ns;
+}

@@ -5,7 +5,8 @@
 #include "sync/host.h"
 
 /* Whether the carrier has taken it. */
-static bool hand_over(struct shmt_lanes *l, uint32_t rank, struct shmt_head *head, struct shmt_payload *body, uint64_t now_ns) {
+static bool hand_over(struct shmt_lanes *l, uint32_t rank, uint64_t to_life, struct shmt_head *head, struct shmt_payload *body,
+                      uint64_t now_ns) {
     struct shmt_peer *peer = &l->peer[rank];
     const uint64_t bytes = body ? body->n : 0;
     unsigned char wire[SHMT_HEAD_BYTES];
@@ -13,7 +14,7 @@ static bool hand_over(struct shmt_lanes *l, uint32_t rank, struct shmt_head *hea
     head->to = rank;
     head->run = l->spec.run;
     head->life = l->spec.life;
-    head->to_life = peer->life;
+    head->to_life = to_life;
     head->taken = peer->lane[head->channel].taken;
     shmt_head_write(head, bytes, wire);
     const int rc = shmt_carrier_send(l->spec.carrier, rank, wire, body, &l->error);
@@ -27,16 +28,27 @@ static bool hand_over(struct shmt_lanes *l, uint32_t rank, struct shmt_head *hea
     return true;
 }
 
-void shmt_lanes_say(struct shmt_lanes *l, uint32_t rank, enum shmt_frame_kind kind, uint32_t channel, uint64_t now_ns) {
+/* A carrier that is full stays so for a while. */
+static void is_full(struct shmt_lanes *l, struct shmt_peer *peer, uint64_t now_ns) {
+    peer->full = true;
+    shmt_lanes_due_by(l, now_ns + SHMT_RETRY_DELAY);
+}
+
+void shmt_lanes_say_to(struct shmt_lanes *l, uint32_t rank, uint64_t life, enum shmt_frame_kind kind, uint32_t channel,
+                       uint64_t now_ns) {
     struct shmt_head head = {.kind = kind, .channel = channel};
-    if (!hand_over(l, rank, &head, NULL, now_ns)) l->peer[rank].full = true;
+    if (!hand_over(l, rank, life, &head, NULL, now_ns)) is_full(l, &l->peer[rank], now_ns);
+}
+
+void shmt_lanes_say(struct shmt_lanes *l, uint32_t rank, enum shmt_frame_kind kind, uint32_t channel, uint64_t now_ns) {
+    shmt_lanes_say_to(l, rank, l->peer[rank].life, kind, channel, now_ns);
 }
 
 static bool send_kept(struct shmt_lanes *l, uint32_t rank, uint32_t channel, uint64_t now_ns) {
     struct shmt_lane *lane = &l->peer[rank].lane[channel];
     struct shmt_kept *kept = lane->cursor;
     struct shmt_head head = {.kind = SHMT_FRAME_DATA, .channel = channel, .sequence = kept->sequence};
-    if (!hand_over(l, rank, &head, kept->body, now_ns)) return false;
+    if (!hand_over(l, rank, l->peer[rank].life, &head, kept->body, now_ns)) return false;
     l->counts.sent += kept->times == 0;
     l->counts.repeated += kept->times > 0;
     kept->times++;
@@ -51,26 +63,30 @@ void shmt_lanes_pump(struct shmt_lanes *l, uint32_t rank, uint64_t now_ns) {
     peer->full = false;
     if (peer->state != SHMT_PEER_THERE) return;
     for (uint32_t channel = 0; channel < SHMT_CHANNELS; channel++)
-        while (peer->lane[channel].cursor && !peer->full) peer->full = !send_kept(l, rank, channel, now_ns);
+        while (peer->lane[channel].cursor && !peer->full)
+            if (!send_kept(l, rank, channel, now_ns)) is_full(l, peer, now_ns);
 }
 
 int shmt_lanes_send(struct shmt_lanes *l, uint32_t to, uint32_t channel, struct shmt_payload *body, struct shmt_error *e) {
     struct shmt_peer *peer = &l->peer[to];
     struct shmt_lane *lane = &peer->lane[channel];
     const uint64_t bytes = SHMT_HEAD_BYTES + (body ? body->n : 0), now_ns = shmt_now_ns();
+    if (bytes > SHMT_HEAD_BYTES + SHMT_MOST_BODY)
+        return shmt_refuse(e, "a message to host %u is longer than %llu bytes", to, (unsigned long long)SHMT_MOST_BODY);
     if (peer->state == SHMT_PEER_LOST) return shmt_fail(e, SHMTRAIN_E_DIED, "host %u is lost", to);
     if (peer->kept_bytes + bytes > l->spec.window_bytes) return 0;
     struct shmt_kept *kept = malloc(sizeof *kept);
     if (!kept) return shmt_no_memory(e, "for a message to host %u", to);
     *kept = (struct shmt_kept){.body = shmt_payload_hold(body), .sequence = ++lane->sequence, .bytes = bytes};
+    if (!lane->first) lane->progress_ns = now_ns;
     if (lane->last)
         lane->last->next = kept;
     else
         lane->first = kept;
     lane->last = kept;
     if (!lane->cursor) lane->cursor = kept;
-    if (peer->kept_bytes == 0) peer->progress_ns = now_ns;
     peer->kept_bytes += bytes;
+    shmt_lanes_due_by(l, now_ns + peer->rto_ns);
     if (!peer->full) shmt_lanes_pump(l, to, now_ns);
     return 1;
 }
@@ -110,7 +126,7 @@ bool shmt_lanes_acknowledged(struct shmt_lanes *l, uint32_t rank, uint32_t chann
         if (kept->times == 0) return false; /* it has never left */
         if (kept->times == 1)
             measured(peer, now_ns - kept->sent_ns); /* which of several it is an answer to nobody knows (Karn) */
-        peer->progress_ns = now_ns;
+        lane->progress_ns = now_ns;
     }
     return true;
 }

@@ -1,28 +1,24 @@
 /* Who is there: lives, suspicion, and what is due for each peer. See lanes.h. */
 #include "base/checked.h"
 #include "link/lanes_priv.h"
-
-static bool is_over(const struct shmt_peer *peer, uint64_t life) {
-    for (uint32_t i = 0; i < peer->n_old && i < SHMT_OLD_LIVES; i++)
-        if (peer->old_life[i] == life) return true;
-    return false;
-}
+#include "sync/host.h"
 
 static void become(struct shmt_lanes *l, struct shmt_peer *peer, enum shmt_peer_state state) {
     l->changed |= peer->state != state;
+    l->judge_ns = 0; /* other things are due */
     peer->state = state;
 }
 
 /* The life that was known is over: nothing of what was meant for it goes to the next one. What waits for a peer that was not heard of
  * yet was meant for its first. */
-static void begin_life(struct shmt_lanes *l, struct shmt_peer *peer, uint64_t life) {
+static void begin_life(struct shmt_lanes *l, struct shmt_peer *peer, uint64_t life, uint64_t now_ns) {
     if (peer->life != 0) {
-        peer->old_life[peer->n_old++ % SHMT_OLD_LIVES] = peer->life;
         shmt_lanes_forget(peer);
         l->changed = true;
     }
     become(l, peer, SHMT_PEER_UNKNOWN);
     peer->life = life;
+    peer->heard_ns = now_ns;
     peer->smoothed_ns = 0;
     peer->rto_ns = SHMT_RTO_FIRST;
 }
@@ -32,17 +28,22 @@ static void is_there(struct shmt_lanes *l, uint32_t rank, uint64_t now_ns) {
     struct shmt_peer *peer = &l->peer[rank];
     peer->heard_ns = now_ns;
     if (peer->state == SHMT_PEER_THERE) return;
-    for (uint32_t channel = 0; channel < SHMT_CHANNELS; channel++) shmt_lanes_repeat(l, rank, channel);
+    for (uint32_t channel = 0; channel < SHMT_CHANNELS; channel++) {
+        shmt_lanes_repeat(l, rank, channel);
+        peer->lane[channel].progress_ns = now_ns;
+    }
     become(l, peer, SHMT_PEER_THERE);
-    peer->progress_ns = now_ns;
     shmt_lanes_pump(l, rank, now_ns);
 }
 
 bool shmt_lanes_heard(struct shmt_lanes *l, uint32_t rank, const struct shmt_head *head, uint64_t now_ns) {
     struct shmt_peer *peer = &l->peer[rank];
-    const bool is_new = head->life != peer->life, knows_me = head->to_life == l->spec.life;
-    if (is_new && is_over(peer, head->life)) return false;
-    if (is_new) begin_life(l, peer, head->life);
+    const bool knows_me = head->to_life == l->spec.life;
+    if (head->life < peer->life) { /* a late frame; or of a host whose clock went back: it has to start once more */
+        shmt_lanes_say_to(l, rank, head->life, SHMT_FRAME_LOST, 0, now_ns);
+        return false;
+    }
+    if (head->life > peer->life) begin_life(l, peer, head->life, now_ns);
     if (peer->state == SHMT_PEER_LOST) {
         shmt_lanes_say(l, rank, SHMT_FRAME_LOST, 0, now_ns);
         return false;
@@ -57,6 +58,14 @@ void shmt_lanes_lose(struct shmt_lanes *l, uint32_t rank) {
     struct shmt_peer *peer = &l->peer[rank];
     shmt_lanes_forget(peer);
     become(l, peer, SHMT_PEER_LOST);
+}
+
+void shmt_lanes_part(struct shmt_lanes *l) {
+    for (uint32_t rank = 0; rank < l->spec.n_hosts; rank++) {
+        if (rank == l->spec.self || l->peer[rank].state == SHMT_PEER_LOST || l->peer[rank].life == 0) continue;
+        shmt_lanes_say(l, rank, SHMT_FRAME_LOST, 0, shmt_now_ns());
+        shmt_lanes_lose(l, rank);
+    }
 }
 
 enum shmt_peer_state shmt_lanes_peer(const struct shmt_lanes *l, uint32_t rank, uint64_t *life_out) {
@@ -85,17 +94,25 @@ static uint64_t tell(struct shmt_lanes *l, uint32_t rank, uint64_t now_ns) {
     return next_ns;
 }
 
-/* Nothing was acknowledged for as long as an answer may take: all that was sent goes again, and the next time may be longer. */
+/* Nothing of a channel was acknowledged for as long as an answer may take: all of it that was sent goes again, and the next time may be
+ * longer. */
 static uint64_t repeat(struct shmt_lanes *l, uint32_t rank, uint64_t now_ns) {
     struct shmt_peer *peer = &l->peer[rank];
-    if (peer->kept_bytes == 0) return UINT64_MAX;
-    if (now_ns >= peer->progress_ns + peer->rto_ns) {
-        peer->rto_ns = shmt_min_u64(2 * peer->rto_ns, SHMT_RTO_MOST);
-        peer->progress_ns = now_ns;
-        for (uint32_t channel = 0; channel < SHMT_CHANNELS; channel++) shmt_lanes_repeat(l, rank, channel);
-        peer->full = true; /* to be pumped */
+    uint64_t next_ns = UINT64_MAX;
+    bool late = false;
+    for (uint32_t channel = 0; channel < SHMT_CHANNELS; channel++) {
+        struct shmt_lane *lane = &peer->lane[channel];
+        if (!lane->first) continue;
+        if (now_ns >= lane->progress_ns + peer->rto_ns) {
+            late = true;
+            lane->progress_ns = now_ns;
+            shmt_lanes_repeat(l, rank, channel);
+        }
+        next_ns = shmt_min_u64(next_ns, lane->progress_ns + peer->rto_ns);
     }
-    return peer->progress_ns + peer->rto_ns;
+    if (late) peer->rto_ns = shmt_min_u64(2 * peer->rto_ns, SHMT_RTO_MOST);
+    peer->full |= late; /* to be pumped */
+    return next_ns;
 }
 
 /* A carrier that is full stays so for a while. */
@@ -107,8 +124,8 @@ static uint64_t pump(struct shmt_lanes *l, uint32_t rank, uint64_t now_ns) {
 
 static uint64_t suspect(struct shmt_lanes *l, uint32_t rank, uint64_t now_ns, bool idle) {
     struct shmt_peer *peer = &l->peer[rank];
-    const uint64_t silent_ns = now_ns - peer->heard_ns;
-    if (peer->state == SHMT_PEER_UNKNOWN) return UINT64_MAX;
+    const uint64_t silent_ns = now_ns > peer->heard_ns ? now_ns - peer->heard_ns : 0;
+    if (peer->life == 0) return UINT64_MAX;     /* it has not started yet */
     if (!idle) return now_ns + l->spec.beat_ns; /* it may have been heard by then */
     if (silent_ns >= l->spec.lost_ns) {
         shmt_lanes_say(l, rank, SHMT_FRAME_LOST, 0, now_ns); /* perhaps it hears us */
@@ -116,20 +133,31 @@ static uint64_t suspect(struct shmt_lanes *l, uint32_t rank, uint64_t now_ns, bo
         return UINT64_MAX;
     }
     if (silent_ns < l->spec.suspect_ns) return peer->heard_ns + l->spec.suspect_ns;
-    become(l, peer, SHMT_PEER_SUSPECT);
+    if (peer->state == SHMT_PEER_THERE) become(l, peer, SHMT_PEER_SUSPECT);
     return peer->heard_ns + l->spec.lost_ns;
 }
 
 static uint64_t beat(struct shmt_lanes *l, uint32_t rank, uint64_t now_ns) {
     struct shmt_peer *peer = &l->peer[rank];
-    if (now_ns < peer->sent_ns + l->spec.beat_ns) return peer->sent_ns + l->spec.beat_ns;
+    /* A peer that is just starting is greeted more often. */
+    const uint64_t every_ns = peer->state == SHMT_PEER_UNKNOWN ? l->spec.beat_ns / 10 : l->spec.beat_ns;
+    if (now_ns < peer->sent_ns + every_ns) return peer->sent_ns + every_ns;
     shmt_lanes_say(l, rank, SHMT_FRAME_BEAT, 0, now_ns);
-    peer->sent_ns = now_ns; /* even where the carrier was full: then there is something on its way */
-    return now_ns + l->spec.beat_ns;
+    peer->sent_ns = now_ns; /* also where the carrier has not taken it: it is full, or there is no connection */
+    return now_ns + every_ns;
+}
+
+/* While this host was stopped, or did not ask, nobody can have been heard. */
+static void forgive(struct shmt_lanes *l, uint64_t now_ns) {
+    const uint64_t usual_ns = 2 * l->spec.beat_ns, since_ns = now_ns - l->judged_ns;
+    for (uint32_t rank = 0; rank < l->spec.n_hosts && l->judged_ns > 0 && since_ns > usual_ns; rank++)
+        l->peer[rank].heard_ns += since_ns - usual_ns;
+    l->judged_ns = now_ns;
 }
 
 void shmt_lanes_judge(struct shmt_lanes *l, uint64_t now_ns, bool idle) {
     l->judge_ns = UINT64_MAX;
+    forgive(l, now_ns);
     for (uint32_t rank = 0; rank < l->spec.n_hosts; rank++) {
         struct shmt_peer *peer = &l->peer[rank];
         if (rank == l->spec.self || peer->state == SHMT_PEER_LOST) continue;

@@ -1,0 +1,44 @@
+/* link/parcel.h: messages about a batch. Each that is taken has all of its entries within its bytes, and is written again as it was. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "fuzz.h"
+#include "link/parcel.h"
+
+static void copy_entries(const struct shmt_parcel *parcel, unsigned char *entries) {
+    for (uint32_t i = 0; i < parcel->n; i++) {
+        struct shmt_far_piece piece;
+        float values[SHMT_FAR_BLOCK];
+        if (parcel->kind == SHMT_PARCEL_PIECES) {
+            shmt_parcel_piece(parcel, i, &piece);
+            shmt_parcel_put_piece(entries, i, &piece);
+        } else {
+            const uint64_t block = shmt_parcel_block(parcel, i, values);
+            shmt_parcel_put_block(entries, i, block, values);
+        }
+    }
+}
+
+static void check(const unsigned char *bytes, size_t n) {
+    struct shmt_parcel parcel;
+    const char *why;
+    unsigned char *entries;
+    if (!shmt_parcel_read(bytes, n, &parcel, &why)) {
+        FUZZ_CHECK(why[0] != '\0');
+        return;
+    }
+    struct shmt_payload *again = shmt_parcel_make(&parcel, &entries);
+    copy_entries(&parcel, entries);
+    shmt_parcel_end(again, parcel.n);
+    FUZZ_CHECK(again->n == n && memcmp(again->bytes, bytes, n) == 0);
+    shmt_payload_drop(again);
+}
+
+/* In memory of the exact size. */
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {
+    unsigned char *copy = malloc(n > 0 ? n : 1);
+    memcpy(copy, bytes, n);
+    check(copy, n);
+    free(copy);
+    return 0;
+}
