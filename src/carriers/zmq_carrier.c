@@ -15,7 +15,10 @@
 #define ID_BYTES     3    /* "h" and the rank: how a peer is called by the socket that listens */
 #define COPIED_BYTES 4096 /* a body up to this length goes with its head, which is cheaper than a part of its own */
 #define LINGER_MS    100  /* at the end: for the last acknowledgement, or the notice that this host gives up */
-#define KEPT_FRAMES  64   /* by libzmq, of one peer, in each direction */
+/* libzmq 4.3 aborts the process where a connection breaks, or is made anew, while its inbox is full (zeromq/libzmq #4841, #3937): it must
+ * never be. What comes is bounded by the windows of those who send. */
+#define NO_LIMIT    0
+#define KEPT_FRAMES 64 /* by libzmq, on their way to one peer */
 
 struct carrier {
     struct shmt_carrier base; /* first: what callers have */
@@ -257,7 +260,7 @@ static int set_common(const struct carrier *c, void *socket) {
         int option, value;
     } all[] = {{ZMQ_LINGER, LINGER_MS},
                {ZMQ_SNDHWM, KEPT_FRAMES},
-               {ZMQ_RCVHWM, KEPT_FRAMES},
+               {ZMQ_RCVHWM, NO_LIMIT},
                {ZMQ_HANDSHAKE_IVL, 5000},
                {ZMQ_HEARTBEAT_IVL, 1000},
                {ZMQ_HEARTBEAT_TIMEOUT, 5000},

@@ -1,8 +1,8 @@
 /* Channels between hosts: messages arrive once, whole, and in the order in which they were sent, or their peer is lost. Written once,
  * above every carrier (carriers/carrier.h), which may lose, repeat and reorder frames.
  *
- * Each pair of hosts has SHMT_CHANNELS channels in each direction, which do not wait for one another, but share the window, out of which the
- * channels with the smaller numbers are sent first. A message is one frame, with a
+ * Each pair of hosts has SHMT_CHANNELS channels in each direction, which do not wait for one another, but share
+ * the window; those with the smaller numbers are sent first. A message is one frame, with a
  * number; the receiver takes them in order, drops the others, and acknowledges what it has taken with whatever it sends next, or by a
  * frame of its own a little later (cumulative acknowledgements, go-back-N: carriers below that matter keep the order, so that nothing
  * is sent twice but after a loss). The sender keeps what was not acknowledged, by reference, and sends it again when an answer takes
