@@ -39,3 +39,16 @@ void shmt_library_find(void *library, const char *name, void *function_out) {
     void *const found = dlsym(library, name);
     memcpy(function_out, &found, sizeof found);
 }
+
+bool shmt_library_calls(const char *file, const struct shmt_library_call *call, size_t n, void *out, const char **why_out) {
+    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    bool found = library != NULL;
+    for (size_t i = 0; found && i < n; i++) {
+        void (**const to)(void) = (void (**)(void))(void *)((char *)out + call[i].at);
+        shmt_library_find(library, call[i].name, to);
+        found = *to != NULL;
+    }
+    const char *why = found ? NULL : dlerror();
+    *why_out = why ? why : file;
+    return found;
+}

@@ -1,7 +1,6 @@
 /* Loading libzmq: see zmq_library.h. */
 #include "carriers/zmq_library.h"
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,10 +12,7 @@
 #    define SHMT_ZMQ_LIBRARY "libzmq.so.5"
 #endif
 
-static const struct {
-    const char *name;
-    size_t at;
-} CALLS[] = {
+static const struct shmt_library_call CALLS[] = {
 #define CALL(name) {"zmq_" #name, offsetof(struct shmt_zmq_calls, name)},
     SHMT_ZMQ_CALLS(CALL)
 #undef CALL
@@ -29,19 +25,13 @@ static bool g_loaded;
 static struct shmt_error g_error;
 
 static void load(void) {
-    void *library = dlopen(SHMT_ZMQ_LIBRARY, RTLD_NOW | RTLD_LOCAL);
-    g_loaded = library != NULL;
-    for (size_t i = 0; g_loaded && i < sizeof CALLS / sizeof *CALLS; i++) {
-        void (**const call)(void) = (void (**)(void))(void *)((char *)&g_calls + CALLS[i].at);
-        shmt_library_find(library, CALLS[i].name, call);
-        g_loaded = *call != NULL;
-    }
-    const char *why = g_loaded ? NULL : dlerror();
+    const char *why;
+    g_loaded = shmt_library_calls(SHMT_ZMQ_LIBRARY, CALLS, sizeof CALLS / sizeof *CALLS, &g_calls, &why);
     if (!g_loaded)
         shmt_fail(
             &g_error, SHMTRAIN_E_SYSTEM,
             "runs over several hosts need ZeroMQ, which cannot be loaded (%.200s): install libzmq5 (Fedora, Arch: zeromq)",
-            why ? why : SHMT_ZMQ_LIBRARY);
+            why);
 }
 
 const struct shmt_zmq_calls *shmt_zmq_load(struct shmt_error *e) {
