@@ -231,7 +231,7 @@ static void make_hosts(const struct shmt_spec *spec, uint32_t n) {
 
 static void run(const struct shmt_loop_spec *network) {
     struct shmt_error e = {0};
-    struct shmt_fibers *fibers;
+    struct shmt_fibers *fibers = NULL;
     const struct shmt_fibers_spec spec = {.n = g.n * (MOST_WORKERS + 1) + 1,
                                           .seed = g.seed,
                                           .stack_bytes = SHMT_FIBER_STACK,
