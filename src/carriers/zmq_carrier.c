@@ -14,6 +14,7 @@
 
 #define ID_BYTES     3    /* "h" and the rank: how a peer is called by the socket that listens */
 #define COPIED_BYTES 4096 /* a body up to this length goes with its head, which is cheaper than a part of its own */
+#define DOOR_EVERY   16   /* calls */
 #define LINGER_MS    100  /* at the end: for the last acknowledgement, or the notice that this host gives up */
 /* libzmq 4.3 aborts the process where a connection breaks, or is made anew, while its inbox is full (zeromq/libzmq #4841, #3937): it must
  * never be. What comes is bounded by the windows of those who send. */
@@ -31,6 +32,7 @@ struct carrier {
     struct shmt_zmq_door *door;               /* lets in those who have a key; NULL: without keys */
     zmq_pollitem_t item[SHMT_MOST_HOSTS + 2]; /* the listener, those of lower rank, the door */
     uint32_t n_items, next;                   /* next: the socket to ask first, so that each gets its turn */
+    uint32_t n_calls;                         /* of receive_frame */
     char listens_at[256];
 };
 
@@ -209,13 +211,19 @@ static int wait_until(struct carrier *c, uint64_t until_ns) {
     return 1;
 }
 
+/* Now and then, also where there is never time to wait: a handshake may take 5 s. */
+static void answer_door(struct carrier *c) {
+    if (!c->door || c->n_calls++ % DOOR_EVERY != 0) return;
+    shmt_zmq_door_answer(c->door);
+}
+
 static int receive_frame(struct shmt_carrier *carrier, uint64_t until_ns, struct shmt_frame *out, struct shmt_error *e) {
     struct carrier *c = (struct carrier *)carrier;
     struct held *held = malloc(sizeof *held);
     int rc;
     if (!held) return shmt_no_memory(e, "for a frame");
     out->held = NULL;
-    if (c->door) shmt_zmq_door_answer(c->door); /* here, too: this may be called without any time to wait */
+    answer_door(c);
     for (;;) {
         rc = receive_now(c, held, out);
         if (rc == 0) rc = wait_until(c, until_ns);

@@ -121,13 +121,13 @@ int shmt_lanes_receive(struct shmt_lanes *l, uint64_t until_ns, struct shmt_mess
     int rc = l->failed;
     bool changed = false;
     if (rc == 0) judge(l, false);
-    if (rc == 0) rc = receive_until(l, 0, out);
     while (rc == 0 && !l->failed && !changed) {
-        judge(l, true);
+        rc = receive_until(l, shmt_min_u64(until_ns, l->judge_ns), out);
+        if (rc != 0) break;
+        judge(l, true); /* nothing is left to receive */
         changed = l->changed;
         l->changed = false;
-        if (changed || shmt_now_ns() >= until_ns) break;
-        rc = receive_until(l, shmt_min_u64(until_ns, l->judge_ns), out);
+        if (shmt_now_ns() >= until_ns) break;
     }
     if (changed_out) *changed_out = changed;
     if (rc < 0) l->failed = rc;
