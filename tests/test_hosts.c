@@ -345,15 +345,20 @@ static bool link_says(uint32_t host, int status, const char *text) {
     return h->status[MOST_WORKERS] == status && strcmp(h->error[MOST_WORKERS].text, text) == 0;
 }
 
+/* With many batches, so that what happens does so in the middle of the run. */
+static void make_three(uint64_t seed) {
+    begin_seed(seed);
+    struct shmt_spec spec = spec_for(seed);
+    spec.epochs = 3;
+    spec.batch = spec.n_chunks = 2;
+    make_hosts(&spec, 3);
+}
+
 /* Nobody waits for ever: 10 s for who was there, and as long as was said for who has not come. */
 static void a_host_that_is_lost_ends_the_run_of_the_others_and_is_named(void **state) {
     (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
-        begin_seed(seed);
-        struct shmt_spec spec = spec_for(seed);
-        spec.epochs = 3;
-        spec.batch = spec.n_chunks = 2;
-        make_hosts(&spec, 3);
+        make_three(seed);
         g.cut = 1;
         g.cut_ns = 100 * MS;
         const struct shmt_loop_spec network = {.n_hosts = 3, .delay_ns = MS, .port_bytes = UINT64_C(8) << 20};
@@ -371,11 +376,7 @@ static void a_host_that_restarts_ends_the_run_of_the_others(void **state) {
     const struct shmt_loop_spec network = {.n_hosts = 3, .delay_ns = MS, .port_bytes = UINT64_C(8) << 20};
     (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
-        begin_seed(seed);
-        struct shmt_spec spec = spec_for(seed);
-        spec.epochs = 3;
-        spec.batch = spec.n_chunks = 2;
-        make_hosts(&spec, 3);
+        make_three(seed);
         g.restarts = 1;
         g.cut_ns = 50 * MS + draw(100 * MS);
         run(&network);
@@ -416,8 +417,47 @@ static void a_host_that_does_not_come_is_named(void **state) {
     destroy_hosts();
 }
 
+static void refuses(const struct shmt_spec *spec, const char *why) {
+    struct shmt_error e = {0};
+    assert_int_equal(shmt_spec_check(spec, &e), SHMTRAIN_E_USAGE);
+    assert_non_null(strstr(e.text, why));
+}
+
+static void what_hosts_cannot_do_yet_is_refused(void **state) {
+    static const char ONLY_SYNC[] = "only --mode sync is possible so far", NOT_YET[] = "over several hosts there are no guests";
+    struct shmt_error e = {0};
+    struct shmt_need need;
+    (void)state;
+    begin_seed(1);
+    struct shmt_spec good = spec_for(1);
+    good.hosts = (struct shmt_hosts_plan){2, 1};
+    assert_int_equal(shmt_spec_check(&good, &e), 0);
+    struct shmt_spec spec = good;
+    spec.hosts.self = 2;
+    refuses(&spec, "at most 64 hosts");
+    spec.hosts = (struct shmt_hosts_plan){SHMT_MAX_HOSTS + 1, 0};
+    refuses(&spec, "at most 64 hosts");
+    spec = good;
+    spec.policy = (struct shmt_policy){.write = SHMT_WRITE_RACY, .staleness = SHMT_STALENESS_INF, .quorum = SHMT_QUORUM_ALL};
+    refuses(&spec, ONLY_SYNC);
+    spec = good;
+    spec.fits = true;
+    refuses(&spec, ONLY_SYNC);
+    spec = good;
+    spec.pauses.allowed = 1;
+    refuses(&spec, NOT_YET);
+    spec = good;
+    spec.head_bytes = 1;
+    refuses(&spec, NOT_YET);
+    for (size_t i = 1; shmt_backend_at(i); i++) {
+        assert_null(shmt_backend_at(i)->far);
+        assert_int_equal(shmt_backend_at(i)->plan(&good, &need, &e), SHMTRAIN_E_USAGE);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_hosts_cannot_do_yet_is_refused),
         cmocka_unit_test_setup(parameters_and_losses_are_those_of_one_host, deadline),
         cmocka_unit_test_setup(a_stop_that_one_host_asks_for_ends_all_behind_the_same_batch, deadline),
         cmocka_unit_test_setup(a_host_that_is_lost_ends_the_run_of_the_others_and_is_named, deadline),

@@ -14,7 +14,7 @@
 
 #define ID_BYTES     3    /* "h" and the rank: how a peer is called by the socket that listens */
 #define COPIED_BYTES 4096 /* a body up to this length goes with its head, which is cheaper than a part of its own */
-#define DOOR_EVERY   16   /* calls */
+#define ZAP_EVERY    16   /* calls */
 #define LINGER_MS    100  /* at the end: for the last acknowledgement, or the notice that this host gives up */
 /* libzmq 4.3 aborts the process where a connection breaks, or is made anew, while its inbox is full (zeromq/libzmq #4841, #3937): it must
  * never be. What comes is bounded by the windows of those who send. */
@@ -29,8 +29,8 @@ struct carrier {
     void *listener;                           /* ROUTER: peers of higher rank */
     void *lower[SHMT_MOST_HOSTS];             /* DEALER: one for each peer of lower rank */
     struct shmt_zmq_keys *keys;               /* NULL: none */
-    struct shmt_zmq_door *door;               /* lets in those who have a key; NULL: without keys */
-    zmq_pollitem_t item[SHMT_MOST_HOSTS + 2]; /* the listener, those of lower rank, the door */
+    struct shmt_zmq_zap *zap;                 /* lets in those with a peer's key; NULL: without keys */
+    zmq_pollitem_t item[SHMT_MOST_HOSTS + 2]; /* the listener, those of lower rank, the ZAP handler's */
     uint32_t n_items, next;                   /* next: the socket to ask first, so that each gets its turn */
     uint32_t n_calls;                         /* of receive_frame */
     char listens_at[256];
@@ -207,14 +207,14 @@ static int wait_until(struct carrier *c, uint64_t until_ns) {
     const long ms = (long)shmt_min_u64(shmt_ceil_div(until_ns - now_ns, 1000000), 1000);
     const int rc = c->zmq->poll(c->item, (int)c->n_items, ms);
     if (rc < 0) return errno == EINTR ? 1 : -1;
-    if (c->door) shmt_zmq_door_answer(c->door);
+    if (c->zap) shmt_zmq_zap_answer(c->zap);
     return 1;
 }
 
 /* Now and then, also where there is never time to wait: a handshake may take 5 s. */
-static void answer_door(struct carrier *c) {
-    if (!c->door || c->n_calls++ % DOOR_EVERY != 0) return;
-    shmt_zmq_door_answer(c->door);
+static void answer_zap(struct carrier *c) {
+    if (!c->zap || c->n_calls++ % ZAP_EVERY != 0) return;
+    shmt_zmq_zap_answer(c->zap);
 }
 
 static int receive_frame(struct shmt_carrier *carrier, uint64_t until_ns, struct shmt_frame *out, struct shmt_error *e) {
@@ -223,7 +223,7 @@ static int receive_frame(struct shmt_carrier *carrier, uint64_t until_ns, struct
     int rc;
     if (!held) return shmt_no_memory(e, "for a frame");
     out->held = NULL;
-    answer_door(c);
+    answer_zap(c);
     for (;;) {
         rc = receive_now(c, held, out);
         if (rc == 0) rc = wait_until(c, until_ns);
@@ -253,7 +253,7 @@ static void close_all(struct shmt_carrier *carrier) {
     for (uint32_t rank = 0; rank < c->self; rank++)
         if (c->lower[rank]) c->zmq->close(c->lower[rank]);
     if (c->listener) c->zmq->close(c->listener);
-    shmt_zmq_door_close(c->door);
+    shmt_zmq_zap_close(c->zap);
     if (c->context) c->zmq->ctx_term(c->context);
     wipe(c->keys);
     free(c);
@@ -313,7 +313,7 @@ static void list_items(struct carrier *c) {
     c->item[c->n_items++] = (zmq_pollitem_t){.socket = c->listener, .events = ZMQ_POLLIN};
     for (uint32_t rank = 0; rank < c->self; rank++)
         c->item[c->n_items++] = (zmq_pollitem_t){.socket = c->lower[rank], .events = ZMQ_POLLIN};
-    if (c->door) c->item[c->n_items++] = (zmq_pollitem_t){.socket = shmt_zmq_door_socket(c->door), .events = ZMQ_POLLIN};
+    if (c->zap) c->item[c->n_items++] = (zmq_pollitem_t){.socket = shmt_zmq_zap_socket(c->zap), .events = ZMQ_POLLIN};
 }
 
 static int open_all(struct carrier *c, const struct shmt_zmq_spec *spec, struct shmt_error *e) {
@@ -323,7 +323,7 @@ static int open_all(struct carrier *c, const struct shmt_zmq_spec *spec, struct 
         c->keys = malloc(sizeof *c->keys);
         if (!c->keys) return shmt_no_memory(e, "for keys");
         *c->keys = *spec->keys;
-        const int rc = shmt_zmq_door_open(c->zmq, c->context, c->keys, c->n_hosts, &c->door, e);
+        const int rc = shmt_zmq_zap_open(c->zmq, c->context, c->keys, c->n_hosts, &c->zap, e);
         if (rc < 0) return rc;
     }
     if (listen_at(c, spec->listen) < 0) return failed(c, e, spec->listen);

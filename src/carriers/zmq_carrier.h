@@ -2,7 +2,8 @@
  * lower rank, to which this one connects. So each pair of hosts has one connection, which libzmq makes again when it breaks; hosts may
  * start in any order.
  *
- * Frames are lost when a connection breaks, and refused where there is none; libzmq keeps no more than a few dozen of them. With keys
+ * Frames are lost when a connection breaks, and refused where there is none. libzmq keeps a few dozen on their way to a
+ * peer, and all that have come. With keys
  * (CurveZMQ: Curve25519, authenticated and encrypted) a peer is who its key says, and connections with keys that no peer has are
  * refused before they can send anything. Without keys a peer is who it says that it is. */
 #pragma once

@@ -1,4 +1,4 @@
-/* Keys, and who may come in: see zmq_keys.h. */
+/* Keys, and the ZAP handler: see zmq_keys.h. */
 #include "carriers/zmq_keys.h"
 
 #include <errno.h>
@@ -13,7 +13,7 @@
 
 enum part { ZAP_VERSION, ZAP_NUMBER, ZAP_REALM, ZAP_ADDRESS, ZAP_IDENTITY, ZAP_MECHANISM, ZAP_KEY };
 
-struct shmt_zmq_door {
+struct shmt_zmq_zap {
     const struct shmt_zmq_calls *zmq;
     const struct shmt_zmq_keys *keys;
     uint32_t n_hosts;
@@ -43,35 +43,35 @@ int shmt_zmq_keys_connect(const struct shmt_zmq_calls *zmq, void *socket, const 
     return rc < 0 ? rc : set_text(zmq, socket, ZMQ_CURVE_SERVERKEY, keys->peer[to]);
 }
 
-/* The door has said whose key it was, and libzmq notes it on all that comes. */
+/* The handler has said whose key it was, and libzmq notes it on all that comes. */
 bool shmt_zmq_keys_prove(const struct shmt_zmq_calls *zmq, const struct shmt_zmq_keys *keys, zmq_msg_t *part, uint32_t from) {
     const char *user = zmq->msg_gets(part, USER_KEY);
     return user && strcmp(user, keys->peer[from]) == 0;
 }
 
-/* ---- the door ---- */
+/* ---- the ZAP handler ---- */
 
-int shmt_zmq_door_open(const struct shmt_zmq_calls *zmq, void *context, const struct shmt_zmq_keys *keys, uint32_t n_hosts,
-                       struct shmt_zmq_door **out, struct shmt_error *e) {
-    struct shmt_zmq_door *door = calloc(1, sizeof *door);
-    if (!door) return shmt_no_memory(e, "for the keys of %u hosts", n_hosts);
-    *door = (struct shmt_zmq_door){zmq, keys, n_hosts, zmq->socket(context, ZMQ_ROUTER)};
-    if (!door->socket || zmq->bind(door->socket, "inproc://zeromq.zap.01") < 0) {
+int shmt_zmq_zap_open(const struct shmt_zmq_calls *zmq, void *context, const struct shmt_zmq_keys *keys, uint32_t n_hosts,
+                      struct shmt_zmq_zap **out, struct shmt_error *e) {
+    struct shmt_zmq_zap *zap = calloc(1, sizeof *zap);
+    if (!zap) return shmt_no_memory(e, "for the keys of %u hosts", n_hosts);
+    *zap = (struct shmt_zmq_zap){zmq, keys, n_hosts, zmq->socket(context, ZMQ_ROUTER)};
+    if (!zap->socket || zmq->bind(zap->socket, "inproc://zeromq.zap.01") < 0) {
         const int rc = shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot check keys: %s", zmq->strerror(errno));
-        shmt_zmq_door_close(door);
+        shmt_zmq_zap_close(zap);
         return rc;
     }
-    *out = door;
+    *out = zap;
     return 0;
 }
 
-void shmt_zmq_door_close(struct shmt_zmq_door *door) {
-    if (!door) return;
-    if (door->socket) door->zmq->close(door->socket);
-    free(door);
+void shmt_zmq_zap_close(struct shmt_zmq_zap *zap) {
+    if (!zap) return;
+    if (zap->socket) zap->zmq->close(zap->socket);
+    free(zap);
 }
 
-void *shmt_zmq_door_socket(const struct shmt_zmq_door *door) { return door->socket; }
+void *shmt_zmq_zap_socket(const struct shmt_zmq_zap *zap) { return zap->socket; }
 
 /* A question: the address to answer to (what stands before the empty part), and its parts. */
 struct question {
@@ -80,32 +80,32 @@ struct question {
 };
 
 /* The next part; false: there is none, or it is too long to be one of a question. */
-static bool receive_part(const struct shmt_zmq_door *door, unsigned char *out, size_t *bytes_out, bool *more_out) {
+static bool receive_part(const struct shmt_zmq_zap *zap, unsigned char *out, size_t *bytes_out, bool *more_out) {
     zmq_msg_t part;
     bool ok = false;
-    door->zmq->msg_init(&part);
+    zap->zmq->msg_init(&part);
     *more_out = false;
-    if (door->zmq->msg_recv(&part, door->socket, ZMQ_DONTWAIT) >= 0) {
-        *bytes_out = door->zmq->msg_size(&part);
-        *more_out = door->zmq->msg_more(&part);
+    if (zap->zmq->msg_recv(&part, zap->socket, ZMQ_DONTWAIT) >= 0) {
+        *bytes_out = zap->zmq->msg_size(&part);
+        *more_out = zap->zmq->msg_more(&part);
         ok = *bytes_out <= MOST;
-        if (ok) memcpy(out, door->zmq->msg_data(&part), *bytes_out);
+        if (ok) memcpy(out, zap->zmq->msg_data(&part), *bytes_out);
     }
-    door->zmq->msg_close(&part);
+    zap->zmq->msg_close(&part);
     return ok;
 }
 
 /* false: nobody asks, or it is no question. */
-static bool receive_question(const struct shmt_zmq_door *door, struct question *q) {
+static bool receive_question(const struct shmt_zmq_zap *zap, struct question *q) {
     unsigned char rest[MOST];
     size_t bytes = 0;
     bool more;
     q->n = 0;
-    bool ok = receive_part(door, q->address, &q->address_bytes, &more);
-    if (ok && more) ok = receive_part(door, rest, &bytes, &more) && bytes == 0;
+    bool ok = receive_part(zap, q->address, &q->address_bytes, &more);
+    if (ok && more) ok = receive_part(zap, rest, &bytes, &more) && bytes == 0;
     while (more) {
         const bool fits = q->n < PARTS;
-        const bool came = receive_part(door, fits ? q->part[q->n] : rest, fits ? &q->bytes[q->n] : &bytes, &more);
+        const bool came = receive_part(zap, fits ? q->part[q->n] : rest, fits ? &q->bytes[q->n] : &bytes, &more);
         ok = ok && came;
         q->n += fits;
     }
@@ -113,34 +113,34 @@ static bool receive_question(const struct shmt_zmq_door *door, struct question *
 }
 
 /* Whose key it is, in Z85; NULL: nobody's. */
-static const char *owner_of(const struct shmt_zmq_door *door, const struct question *q) {
+static const char *owner_of(const struct shmt_zmq_zap *zap, const struct question *q) {
     char key[SHMT_ZMQ_KEY];
     if (q->n != PARTS || q->bytes[ZAP_KEY] != KEY || q->bytes[ZAP_MECHANISM] != 5 ||
         memcmp(q->part[ZAP_MECHANISM], "CURVE", 5) != 0)
         return NULL;
-    door->zmq->z85_encode(key, q->part[ZAP_KEY], KEY);
-    for (uint32_t i = 0; i < door->n_hosts; i++)
-        if (strcmp(key, door->keys->peer[i]) == 0) return door->keys->peer[i];
+    zap->zmq->z85_encode(key, q->part[ZAP_KEY], KEY);
+    for (uint32_t i = 0; i < zap->n_hosts; i++)
+        if (strcmp(key, zap->keys->peer[i]) == 0) return zap->keys->peer[i];
     return NULL;
 }
 
-static void send_text(const struct shmt_zmq_door *door, const char *text, int flags) {
-    (void)door->zmq->send(door->socket, text, strlen(text), flags | ZMQ_DONTWAIT);
+static void send_text(const struct shmt_zmq_zap *zap, const char *text, int flags) {
+    (void)zap->zmq->send(zap->socket, text, strlen(text), flags | ZMQ_DONTWAIT);
 }
 
-static void answer(const struct shmt_zmq_door *door, const struct question *q, const char *owner) {
-    const struct shmt_zmq_calls *zmq = door->zmq;
-    (void)zmq->send(door->socket, q->address, q->address_bytes, ZMQ_SNDMORE | ZMQ_DONTWAIT);
-    send_text(door, "", ZMQ_SNDMORE);
-    send_text(door, "1.0", ZMQ_SNDMORE);
-    (void)zmq->send(door->socket, q->part[ZAP_NUMBER], q->bytes[ZAP_NUMBER], ZMQ_SNDMORE | ZMQ_DONTWAIT);
-    send_text(door, owner ? "200" : "400", ZMQ_SNDMORE);
-    send_text(door, owner ? "OK" : "unknown key", ZMQ_SNDMORE);
-    send_text(door, owner ? owner : "", ZMQ_SNDMORE);
-    send_text(door, "", 0);
+static void answer(const struct shmt_zmq_zap *zap, const struct question *q, const char *owner) {
+    const struct shmt_zmq_calls *zmq = zap->zmq;
+    (void)zmq->send(zap->socket, q->address, q->address_bytes, ZMQ_SNDMORE | ZMQ_DONTWAIT);
+    send_text(zap, "", ZMQ_SNDMORE);
+    send_text(zap, "1.0", ZMQ_SNDMORE);
+    (void)zmq->send(zap->socket, q->part[ZAP_NUMBER], q->bytes[ZAP_NUMBER], ZMQ_SNDMORE | ZMQ_DONTWAIT);
+    send_text(zap, owner ? "200" : "400", ZMQ_SNDMORE);
+    send_text(zap, owner ? "OK" : "unknown key", ZMQ_SNDMORE);
+    send_text(zap, owner ? owner : "", ZMQ_SNDMORE);
+    send_text(zap, "", 0);
 }
 
-void shmt_zmq_door_answer(struct shmt_zmq_door *door) {
+void shmt_zmq_zap_answer(struct shmt_zmq_zap *zap) {
     struct question q;
-    while (receive_question(door, &q)) answer(door, &q, owner_of(door, &q));
+    while (receive_question(zap, &q)) answer(zap, &q, owner_of(zap, &q));
 }

@@ -1,5 +1,5 @@
-/* Keys of the carrier on ZeroMQ (CurveZMQ), and the door: who answers libzmq's question whether a key may come in (ZAP, RFC 27 of
- * ZeroMQ). Without somebody at the door, libzmq lets in every client that knows the listener's public key. */
+/* Keys of the carrier on ZeroMQ (CurveZMQ), and its ZAP handler, which answers libzmq's question whether a key may come in (RFC 27 of
+ * ZeroMQ). Without a handler, libzmq lets in every client that knows the listener's public key. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,15 +8,15 @@
 #include "carriers/zmq_carrier.h"
 #include "carriers/zmq_library.h"
 
-struct shmt_zmq_door;
+struct shmt_zmq_zap;
 
 /* Before the listener is bound. Those with the key of a peer are let in, nobody else. Errors: _SYSTEM, _MEMORY. */
-int shmt_zmq_door_open(const struct shmt_zmq_calls *zmq, void *context, const struct shmt_zmq_keys *keys, uint32_t n_hosts,
-                       struct shmt_zmq_door **out, struct shmt_error *e);
-void shmt_zmq_door_close(struct shmt_zmq_door *door); /* NULL: nothing is done */
+int shmt_zmq_zap_open(const struct shmt_zmq_calls *zmq, void *context, const struct shmt_zmq_keys *keys, uint32_t n_hosts,
+                      struct shmt_zmq_zap **out, struct shmt_error *e);
+void shmt_zmq_zap_close(struct shmt_zmq_zap *zap); /* NULL: nothing is done */
 
-void *shmt_zmq_door_socket(const struct shmt_zmq_door *door); /* to be polled */
-void shmt_zmq_door_answer(struct shmt_zmq_door *door);        /* whoever waits; does not wait itself */
+void *shmt_zmq_zap_socket(const struct shmt_zmq_zap *zap); /* to be polled */
+void shmt_zmq_zap_answer(struct shmt_zmq_zap *zap);        /* all questions that have come; does not wait */
 
 /* The socket listens, or connects to the peer with that key. 0, or -1 with libzmq's errno. */
 int shmt_zmq_keys_listen(const struct shmt_zmq_calls *zmq, void *socket, const struct shmt_zmq_keys *keys);

@@ -8,6 +8,8 @@
 #include "link/parcel.h"
 #include "sync/host.h"
 
+_Static_assert(SHMT_MAX_HOSTS <= SHMT_MOST_HOSTS, "each host of a run has a rank on the wire");
+
 #define PULSE_NS    UINT64_C(5000000) /* of waits for workers */
 #define LAST_PULSES 4
 #define GIVEN_UP    "the run of this host was given up"
@@ -39,7 +41,7 @@ struct exchange {
     bool stop;
     bool is_over; /* this host has the whole run */
     uint64_t n_blocks;
-    uint32_t n_nodes, first_node[SHMT_MAX_HOSTS + 1]; /* of the others: those of host h are from first_node[h] on */
+    uint32_t first_node[SHMT_MAX_HOSTS + 1]; /* of the others: those of host h are from first_node[h] on */
     uint32_t n_own;
     struct shmt_subtree own[SHMT_MAX_STACK];
 };
@@ -230,8 +232,9 @@ static void receive(struct exchange *x, uint64_t until_ns) {
 
 /* The run of this host ends. */
 static void give_up(const struct exchange *x) {
-    /* relaxed: a flag that carries nothing but itself */
-    store_relaxed(x->at.backend->store->abort_word(x->at.store), 1);
+    _Atomic uint32_t *const abort = x->at.backend->store->abort_word(x->at.store);
+    /* release, as all do who set it: nothing is read on its strength; waiters look with relaxed loads */
+    if (!is_given_up(x)) store_release(abort, 1);
     x->at.backend->store->wake(x->at.store);
 }
 
@@ -380,8 +383,8 @@ static void plan(struct exchange *x) {
     shmt_stack_after(from, to, false, &stack, &height);
     x->n_own = stack.n;
     memcpy(x->own, stack.at, stack.n * sizeof *stack.at);
-    x->n_nodes = shmt_far_nodes(spec->n_chunks, spec->hosts.n, spec->hosts.self, node, host);
-    for (uint32_t k = 0; k < x->n_nodes; k++) x->first_node[host[k] + 1] = k + 1;
+    const uint32_t n_nodes = shmt_far_nodes(spec->n_chunks, spec->hosts.n, spec->hosts.self, node, host);
+    for (uint32_t k = 0; k < n_nodes; k++) x->first_node[host[k] + 1] = k + 1;
     for (uint32_t h = 0; h < spec->hosts.n; h++)
         if (x->first_node[h + 1] < x->first_node[h]) x->first_node[h + 1] = x->first_node[h];
     struct shmt_flat flat;
@@ -407,19 +410,22 @@ static void finish(struct exchange *x) {
     for (int i = 0; i < LAST_PULSES && x->error.status == 0; i++) receive(x, shmt_now_ns() + PULSE_NS);
 }
 
+/* What the seat has returned. */
+static void note_failure(struct exchange *x, int rc) {
+    if (x->error.status == 0 && rc < 0) shmt_fail(&x->error, rc, "%s", x->seat->error.status ? x->seat->error.text : GIVEN_UP);
+}
+
 int shmt_exchange_run(const struct shmt_exchange_place *place, struct shmt_error *e) {
     struct exchange *x = calloc(1, sizeof *x);
-    int rc = 1;
+    int rc;
     if (!x) return shmt_no_memory(e, "for the link");
     x->at = *place;
     plan(x);
     rc = place->backend->seat->enter(place->store, place->spec->n_seats, 0, &x->seat, &x->error);
     if (rc == 0) place->backend->far->pulse(x->seat, PULSE_NS, pulse, x);
     if (rc == 0) wait_for_hosts(x);
-    if (x->error.status == 0 && place->begins) rc = meet_at(x, SHMT_STAGE_BEGIN);
-    if (x->error.status == 0 && rc < 0) shmt_fail(&x->error, rc, "%s", x->seat->error.status ? x->seat->error.text : GIVEN_UP);
-    while (x->error.status == 0 && (rc = run_epoch(x)) == 1) continue;
-    if (x->error.status == 0 && rc < 0) shmt_fail(&x->error, rc, "%s", x->seat->error.status ? x->seat->error.text : GIVEN_UP);
+    if (x->error.status == 0 && place->begins) note_failure(x, meet_at(x, SHMT_STAGE_BEGIN));
+    for (rc = 1; x->error.status == 0 && rc == 1;) note_failure(x, rc = run_epoch(x));
     if (x->error.status == 0) finish(x);
     if (x->error.status != 0) {
         give_up(x);

@@ -78,8 +78,8 @@ static bool look_at(struct shmt_lanes *l, const struct shmt_frame *frame, struct
         shmt_lanes_lose(l, rank);
         return false;
     }
-    if (!shmt_lanes_heard(l, rank, &head, now_ns)) return false;
-    if (!shmt_lanes_acknowledged(l, rank, head.channel, head.taken, now_ns)) {
+    if (!shmt_lanes_hear(l, rank, &head, now_ns)) return false;
+    if (!shmt_lanes_acknowledge(l, rank, head.channel, head.taken, now_ns)) {
         l->counts.strange++;
         return false;
     }

@@ -1,18 +1,18 @@
 /* Channels between hosts: messages arrive once, whole, and in the order in which they were sent, or their peer is lost. Written once,
  * above every carrier (carriers/carrier.h), which may lose, repeat and reorder frames.
  *
- * Each pair of hosts has SHMT_CHANNELS channels in each direction, which do not wait for one another, but share
- * the window; those with the smaller numbers are sent first. A message is one frame, with a
- * number; the receiver takes them in order, drops the others, and acknowledges what it has taken with whatever it sends next, or by a
- * frame of its own a little later (cumulative acknowledgements, go-back-N: carriers below that matter keep the order, so that nothing
- * is sent twice but after a loss). The sender keeps what was not acknowledged, by reference, and sends it again when an answer takes
- * too long (RFC 6298) or the receiver reports a gap. At most `window_bytes` are kept for each peer, however slow it is.
+ * Each pair of hosts has SHMT_CHANNELS channels in each direction, which do not wait for one another, but share the window; those
+ * with the smaller numbers are sent first. A message is one frame, with a number. The receiver takes messages in order, drops the
+ * others, and acknowledges what it has taken with the next frame that it sends, or by a frame of its own a little later (cumulative
+ * acknowledgements, go-back-N: carriers below that matter keep the order, so that nothing is sent twice but after a loss). The sender
+ * keeps what was not acknowledged, by reference, and sends it again when an answer takes too long (RFC 6298) or the receiver reports
+ * a gap. At most `window_bytes` are kept for each peer, however slow it is.
  *
  * A peer that has not been heard for `suspect_ns` is suspected, and nothing but beats is sent to it; after `lost_ns` it is lost, for
  * this life of it: what was kept for it is dropped, and what it sends is answered by a notice that it is lost, to which it answers by
  * declaring us lost. So a host that was only stopped does not come back unnoticed. A peer that starts anew has a new life, and begins
- * with its channels' first numbers. Silence is judged only when there is nothing more to receive: it is not the peers that were silent
- * if this host itself was stopped.
+ * with its channels' first numbers. Silence is judged only when there is nothing more to receive, and time
+ * in which this host did not look does not count: if it was stopped itself, its peers were not silent.
  *
  * One thread owns the lanes, and makes progress inside these calls alone: it calls shmt_lanes_receive at least every `beat_ns`. Times
  * are of the host's clock (sync/host.h). */

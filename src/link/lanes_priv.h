@@ -64,7 +64,7 @@ void shmt_lanes_say_to(struct shmt_lanes *l, uint32_t rank, uint64_t life, enum 
                        uint64_t now_ns);
 
 /* The peer has taken all of the channel up to `taken`. false: it cannot have. */
-bool shmt_lanes_acknowledged(struct shmt_lanes *l, uint32_t rank, uint32_t channel, uint64_t taken, uint64_t now_ns);
+bool shmt_lanes_acknowledge(struct shmt_lanes *l, uint32_t rank, uint32_t channel, uint64_t taken, uint64_t now_ns);
 
 /* Sends again what was sent and not acknowledged. */
 void shmt_lanes_repeat(struct shmt_lanes *l, uint32_t rank, uint32_t channel);
@@ -75,7 +75,7 @@ void shmt_lanes_forget(struct shmt_peer *peer);
 /* ---- peers.c ---- */
 
 /* A frame has come: whether it was meant for this life of this host, by a life that is not over. */
-bool shmt_lanes_heard(struct shmt_lanes *l, uint32_t rank, const struct shmt_head *head, uint64_t now_ns);
+bool shmt_lanes_hear(struct shmt_lanes *l, uint32_t rank, const struct shmt_head *head, uint64_t now_ns);
 
 void shmt_lanes_lose(struct shmt_lanes *l, uint32_t rank);
 

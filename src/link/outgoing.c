@@ -23,13 +23,15 @@ static bool hand_over(struct shmt_lanes *l, uint32_t rank, uint64_t to_life, str
     peer->sent_ns = now_ns;
     l->counts.sent_bytes += SHMT_HEAD_BYTES + bytes;
     struct shmt_lane *lane = &peer->lane[head->channel];
-    lane->tell_ns = UINT64_MAX; /* it has `taken` with it */
-    lane->untold_bytes = 0;
+    if (to_life == peer->life && head->kind != SHMT_FRAME_LOST) { /* it has `taken` with it */
+        lane->tell_ns = UINT64_MAX;
+        lane->untold_bytes = 0;
+    }
     return true;
 }
 
 /* A carrier that is full stays so for a while. */
-static void is_full(struct shmt_lanes *l, struct shmt_peer *peer, uint64_t now_ns) {
+static void note_full(struct shmt_lanes *l, struct shmt_peer *peer, uint64_t now_ns) {
     peer->full = true;
     shmt_lanes_due_by(l, now_ns + SHMT_RETRY_DELAY);
 }
@@ -37,7 +39,7 @@ static void is_full(struct shmt_lanes *l, struct shmt_peer *peer, uint64_t now_n
 void shmt_lanes_say_to(struct shmt_lanes *l, uint32_t rank, uint64_t life, enum shmt_frame_kind kind, uint32_t channel,
                        uint64_t now_ns) {
     struct shmt_head head = {.kind = kind, .channel = channel};
-    if (!hand_over(l, rank, life, &head, NULL, now_ns)) is_full(l, &l->peer[rank], now_ns);
+    if (!hand_over(l, rank, life, &head, NULL, now_ns)) note_full(l, &l->peer[rank], now_ns);
 }
 
 void shmt_lanes_say(struct shmt_lanes *l, uint32_t rank, enum shmt_frame_kind kind, uint32_t channel, uint64_t now_ns) {
@@ -64,7 +66,7 @@ void shmt_lanes_pump(struct shmt_lanes *l, uint32_t rank, uint64_t now_ns) {
     if (peer->state != SHMT_PEER_THERE) return;
     for (uint32_t channel = 0; channel < SHMT_CHANNELS; channel++)
         while (peer->lane[channel].cursor && !peer->full)
-            if (!send_kept(l, rank, channel, now_ns)) is_full(l, peer, now_ns);
+            if (!send_kept(l, rank, channel, now_ns)) note_full(l, peer, now_ns);
 }
 
 int shmt_lanes_send(struct shmt_lanes *l, uint32_t to, uint32_t channel, struct shmt_payload *body, struct shmt_error *e) {
@@ -105,7 +107,7 @@ static struct shmt_kept *drop_first(struct shmt_peer *peer, struct shmt_lane *la
 }
 
 /* RFC 6298, 2.2 and 2.3. */
-static void measured(struct shmt_peer *peer, uint64_t round_ns) {
+static void measure_round(struct shmt_peer *peer, uint64_t round_ns) {
     if (peer->smoothed_ns == 0) {
         peer->smoothed_ns = round_ns;
         peer->variation_ns = round_ns / 2;
@@ -118,14 +120,14 @@ static void measured(struct shmt_peer *peer, uint64_t round_ns) {
     peer->rto_ns = rto_ns < SHMT_RTO_LEAST ? SHMT_RTO_LEAST : rto_ns < SHMT_RTO_MOST ? rto_ns : SHMT_RTO_MOST;
 }
 
-bool shmt_lanes_acknowledged(struct shmt_lanes *l, uint32_t rank, uint32_t channel, uint64_t taken, uint64_t now_ns) {
+bool shmt_lanes_acknowledge(struct shmt_lanes *l, uint32_t rank, uint32_t channel, uint64_t taken, uint64_t now_ns) {
     struct shmt_peer *peer = &l->peer[rank];
     struct shmt_lane *lane = &peer->lane[channel];
     if (taken > lane->sequence) return false;
     for (struct shmt_kept *kept = lane->first; kept && kept->sequence <= taken; kept = drop_first(peer, lane)) {
         if (kept->times == 0) return false; /* it has never left */
         if (kept->times == 1)
-            measured(peer, now_ns - kept->sent_ns); /* which of several it is an answer to nobody knows (Karn) */
+            measure_round(peer, now_ns - kept->sent_ns); /* which of several it is an answer to nobody knows (Karn) */
         lane->progress_ns = now_ns;
     }
     return true;

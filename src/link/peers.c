@@ -24,7 +24,7 @@ static void begin_life(struct shmt_lanes *l, struct shmt_peer *peer, uint64_t li
 }
 
 /* It hears us, too. */
-static void is_there(struct shmt_lanes *l, uint32_t rank, uint64_t now_ns) {
+static void meet(struct shmt_lanes *l, uint32_t rank, uint64_t now_ns) {
     struct shmt_peer *peer = &l->peer[rank];
     peer->heard_ns = now_ns;
     if (peer->state == SHMT_PEER_THERE) return;
@@ -36,7 +36,7 @@ static void is_there(struct shmt_lanes *l, uint32_t rank, uint64_t now_ns) {
     shmt_lanes_pump(l, rank, now_ns);
 }
 
-bool shmt_lanes_heard(struct shmt_lanes *l, uint32_t rank, const struct shmt_head *head, uint64_t now_ns) {
+bool shmt_lanes_hear(struct shmt_lanes *l, uint32_t rank, const struct shmt_head *head, uint64_t now_ns) {
     struct shmt_peer *peer = &l->peer[rank];
     const bool knows_me = head->to_life == l->spec.life;
     if (head->life < peer->life) { /* a late frame; or of a host whose clock went back: it has to start once more */
@@ -50,7 +50,7 @@ bool shmt_lanes_heard(struct shmt_lanes *l, uint32_t rank, const struct shmt_hea
     }
     /* Where we do not know of one another yet: once it has this answer, it does, and so do we when it answers. */
     if (peer->state == SHMT_PEER_UNKNOWN) shmt_lanes_say(l, rank, SHMT_FRAME_BEAT, 0, now_ns);
-    if (knows_me) is_there(l, rank, now_ns);
+    if (knows_me) meet(l, rank, now_ns);
     return knows_me;
 }
 
@@ -148,7 +148,7 @@ static uint64_t beat(struct shmt_lanes *l, uint32_t rank, uint64_t now_ns) {
 }
 
 /* While this host was stopped, or did not ask, nobody can have been heard. */
-static void forgive(struct shmt_lanes *l, uint64_t now_ns) {
+static void discount_absence(struct shmt_lanes *l, uint64_t now_ns) {
     const uint64_t usual_ns = 2 * l->spec.beat_ns, since_ns = now_ns - l->judged_ns;
     for (uint32_t rank = 0; rank < l->spec.n_hosts && l->judged_ns > 0 && since_ns > usual_ns; rank++)
         l->peer[rank].heard_ns += since_ns - usual_ns;
@@ -157,7 +157,7 @@ static void forgive(struct shmt_lanes *l, uint64_t now_ns) {
 
 void shmt_lanes_judge(struct shmt_lanes *l, uint64_t now_ns, bool idle) {
     l->judge_ns = UINT64_MAX;
-    forgive(l, now_ns);
+    discount_absence(l, now_ns);
     for (uint32_t rank = 0; rank < l->spec.n_hosts; rank++) {
         struct shmt_peer *peer = &l->peer[rank];
         if (rank == l->spec.self || peer->state == SHMT_PEER_LOST) continue;

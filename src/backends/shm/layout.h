@@ -29,7 +29,7 @@
 /* Words that concern all; each line has one writer. */
 struct shmt_shm_control {
     alignas(SHMT_LINE) _Atomic uint32_t stop;     /* application: end at the next consistent point */
-    alignas(SHMT_LINE) _Atomic uint32_t abort;    /* supervisor: a worker failed, give up */
+    alignas(SHMT_LINE) _Atomic uint32_t abort;    /* supervisor: a worker failed, or link: a host is lost; give up */
     alignas(SHMT_LINE) _Atomic uint64_t end_step; /* chief: aggregate ends before this step */
     _Atomic uint32_t over;                        /* chief: no epoch follows */
     _Atomic uint32_t epoch;                       /* chief: the epoch that is going on; guests begin with it */
