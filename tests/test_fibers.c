@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "base/sanitizer.h"
+#include "watching/stage_times.h"
 
 /* ---- time ---- */
 
@@ -319,6 +320,21 @@ static void what_was_measured_completes_the_text(void **state) {
     assert_false(shmt_sim_complete("measured", &found, out, 40));
 }
 
+/* Of 1,000 steps of 8 examples, which take 80 ns each, the last ones were stopped for 5 us. */
+static void steps_that_were_stopped_are_told_from_slow_ones(void **state) {
+    double x[1000], every_ns, ns;
+    (void)state;
+    for (int stopped = 0; stopped <= 10; stopped++) {
+        for (int i = 0; i < 1000; i++) x[i] = log(i < 900 ? 80 : 90);
+        for (int i = 1000 - stopped; i < 1000; i++) x[i] = log((8 * 80 + 5000) / 8.0);
+        shmt_stage_find_hiccups(x, 1000, 8, 0.05, &every_ns, &ns);
+        if (stopped < 4) assert_true(every_ns == 0 && ns == 0);
+        if (stopped < 4) continue;
+        assert_true(fabs(ns - 5000) < 1e-6);
+        assert_true(fabs(every_ns - 8 * (900 * 80 + (100 - stopped) * 90 + stopped * 80) / (double)stopped) < 1e-6);
+    }
+}
+
 /* Whatever is found, the text can be parsed. */
 static void what_was_measured_is_a_text_that_is_taken(void **state) {
     static const double FOUND[] = {0, 1e-9, 0.5, 999.99, 1e6, 3e9, 1e18, INFINITY};
@@ -413,6 +429,7 @@ int main(void) {
         cmocka_unit_test(hiccups_come_as_often_and_take_as_long_as_they_say),
         cmocka_unit_test(costs_are_times_or_distributions),
         cmocka_unit_test(what_was_measured_completes_the_text),
+        cmocka_unit_test(steps_that_were_stopped_are_told_from_slow_ones),
         cmocka_unit_test(what_was_measured_is_a_text_that_is_taken),
         cmocka_unit_test(computing_that_nobody_has_said_goes_by_examples),
         cmocka_unit_test(draws_follow_their_distribution),

@@ -59,20 +59,19 @@ static double spread(double *x, uint64_t n) {
     return (x[(uint64_t)(0.8413 * (double)(n - 1))] - x[(uint64_t)(0.1587 * (double)(n - 1))]) / 2;
 }
 
-/* Steps that take far longer than the middle one are taken for interrupted ones. x: sorted. */
-static void find_hiccups(const struct gathering *g, struct shmt_stage_times *out) {
-    const double *x = g->step, each = g->n > 0 ? g->examples_of_all / (double)g->n : 0;
+void shmt_stage_find_hiccups(const double *x, uint64_t n, double examples, double sigma, double *every_ns_out, double *ns_out) {
     double usual_ns = 0, more_ns = 0;
-    uint64_t n = 0;
-    for (uint64_t i = 0; i < g->n; i++) {
-        const bool is_usual = x[i] < x[g->n / 2] + fmax(FAR_LONGER, FAR_SIGMAS * out->sigma);
-        usual_ns += each * exp(is_usual ? x[i] : x[g->n / 2]);
-        more_ns += is_usual ? 0 : each * (exp(x[i]) - exp(x[g->n / 2]));
-        n += !is_usual;
+    uint64_t n_longer = 0;
+    for (uint64_t i = 0; i < n; i++) {
+        const double middle = x[n / 2];
+        const bool is_longer = x[i] >= middle + fmax(FAR_LONGER, FAR_SIGMAS * sigma);
+        usual_ns += examples * exp(is_longer ? middle : x[i]);
+        more_ns += is_longer ? examples * (exp(x[i]) - exp(middle)) : 0;
+        n_longer += is_longer;
     }
-    if (n < FEWEST) return;
-    out->hiccup_every_ns = usual_ns / (double)n;
-    out->hiccup_ns = more_ns / (double)n;
+    const bool counts = n_longer >= FEWEST;
+    *every_ns_out = counts ? usual_ns / (double)n_longer : 0;
+    *ns_out = counts ? more_ns / (double)n_longer : 0;
 }
 
 int shmt_stage_times_take(const struct shmt_run *run, uint32_t seat, struct shmt_stage_times *out) {
@@ -92,7 +91,8 @@ int shmt_stage_times_take(const struct shmt_run *run, uint32_t seat, struct shmt
     /* the last one may have been left in the middle */
     out->steps = g.n;
     out->sigma = spread(g.step, g.n);
-    find_hiccups(&g, out);
+    const double each = g.n > 0 ? g.examples_of_all / (double)g.n : 0;
+    shmt_stage_find_hiccups(g.step, g.n, each, out->sigma, &out->hiccup_every_ns, &out->hiccup_ns);
     if (g.updates > 0) out->aggregate_ns = (double)g.aggregate_ns / (double)g.updates;
     if (g.updates > 0) out->update_ns = (double)g.update_ns / (double)g.updates;
     free(event);
