@@ -20,7 +20,7 @@ struct shmt_stage_times {
 /* Of a run that has kept events (shmt_run.keeps_events, or a trace), when its workers have ended. Errors: _MEMORY. */
 int shmt_stage_times_take(const struct shmt_run *run, uint32_t seat, struct shmt_stage_times *out);
 
-/* Of steps of `examples` examples each: what stops a worker now and then, as interrupts do. Those that take more than 1.3 times as long as
- * the middle one, or four sigmas more where that is longer, are taken for stopped ones. x: (n) logarithms of nanoseconds an example, ascending. 0 and 0 where
- * there are fewer than four. */
+/* Of steps of `examples` examples each: what stops a worker now and then, as interrupts do. Steps that take more than 1.3 times as long
+ * as the middle one (or four sigmas more, where that is longer) are taken for stopped ones. x: (n) logarithms of nanoseconds an
+ * example, ascending. 0 and 0 where there are fewer than four. */
 void shmt_stage_find_hiccups(const double *x, uint64_t n, double examples, double sigma, double *every_ns_out, double *ns_out);
