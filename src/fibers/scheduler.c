@@ -236,7 +236,7 @@ static double draw_hiccups(struct fiber *me, double computing_ns) {
     const double expected = fmin(computing_ns / sim->hiccup_every_ns, MOST_HICCUPS), whole = floor(expected);
     const double chance = shmt_unit(shmt_hash64(mine->spec.seed, 0x68696363, index_of(mine, me), me->drawn++));
     double ns = 0;
-    for (double n = whole + (chance < expected - whole); n > 0; n--) ns += draw(me, &sim->hiccup);
+    for (int64_t n = (int64_t)whole + (chance < expected - whole); n > 0; n--) ns += draw(me, &sim->hiccup);
     return ns;
 }
 
