@@ -40,6 +40,7 @@ struct host {
 static struct {
     uint64_t seed, draws;
     uint32_t n;
+    uint32_t rounds; /* that they agree in before they begin */
     struct shmt_loop *loop;
     struct host host[MOST_HOSTS];
     uint32_t stops; /* the host that asks for an end in the middle of the run; MOST_HOSTS: none */
@@ -112,6 +113,12 @@ static int work(struct host *h, shmtrain_session *s) {
     return rc;
 }
 
+/* As a supervisor does. */
+static void give_up_host(const struct host *h) {
+    store_relaxed(shmt_backend_at(0)->store->abort_word(h->store), 1); /* relaxed: one thread */
+    shmt_backend_at(0)->store->wake(h->store);
+}
+
 static void run_worker(struct host *h, uint32_t rank) {
     shmtrain_session s;
     int rc = shmt_session_enter(&s, shmt_backend_at(0), h->store, &h->spec, rank, 0, &h->error[rank]);
@@ -121,10 +128,7 @@ static void run_worker(struct host *h, uint32_t rank) {
     rc = work(h, &s);
     if (rc < 0) h->error[rank] = s.error;
     must(rc == 0 || rc == SHMTRAIN_E_STOPPED || h->spec.hosts.self == g.fails, s.error.text);
-    if (rc == SHMTRAIN_E_DATA) { /* as a supervisor does */
-        store_relaxed(shmt_backend_at(0)->store->abort_word(h->store), 1);
-        shmt_backend_at(0)->store->wake(h->store);
-    }
+    if (rc == SHMTRAIN_E_DATA) give_up_host(h);
     h->status[rank] = rc;
     shmt_session_leave(&s);
 }
@@ -147,11 +151,46 @@ static struct shmt_lanes *make_lanes(uint32_t host, uint64_t life) {
     return lanes;
 }
 
+/* In each round a host says its rank so many times, and a round more often. */
+static uint32_t text_of(uint32_t host, uint32_t round, unsigned char out[SHMT_MOST_AGREED]) {
+    const uint32_t n = (host * 20000 + round * 7) % SHMT_MOST_AGREED;
+    memset(out, (int)(host + round), n);
+    return n;
+}
+
+static int agree(struct host *h, struct shmt_agreement *agreement, struct shmt_error *e) {
+    unsigned char text[SHMT_MOST_AGREED];
+    int rc = 0;
+    for (uint32_t round = 1; round <= g.rounds && rc == 0; round++) {
+        rc = shmt_agreement_gather(agreement, text, text_of(h->spec.hosts.self, round, text), 60000 * MS, e);
+        for (uint32_t host = 0; host < g.n && rc == 0; host++) {
+            uint32_t n;
+            const unsigned char *said = shmt_agreement_text(agreement, host, &n);
+            must(n == text_of(host, round, text) && memcmp(said, text, n) == 0, "a host has heard what was not said");
+        }
+    }
+    if (rc < 0) shmt_lanes_part(h->lanes);
+    return rc;
+}
+
 static void run_link(struct host *h) {
+    struct shmt_error *e = &h->error[MOST_WORKERS];
+    struct shmt_agreement *agreement;
     h->lanes = make_lanes(h->spec.hosts.self, 100 + h->spec.hosts.self);
-    const struct shmt_exchange_place place = {
-        .backend = shmt_backend_at(0), .store = h->store, .spec = &h->spec, .lanes = h->lanes, .start_ns = 60000 * MS};
-    h->status[MOST_WORKERS] = shmt_exchange_run(&place, &h->error[MOST_WORKERS]);
+    must(shmt_agreement_make(h->lanes, h->spec.hosts.self, g.n, NULL, NULL, &agreement, e) == 0, e->text);
+    const struct shmt_exchange_place place = {.backend = shmt_backend_at(0),
+                                              .store = h->store,
+                                              .spec = &h->spec,
+                                              .lanes = h->lanes,
+                                              .agreement = agreement,
+                                              .start_ns = 60000 * MS};
+    int rc = agree(h, agreement, e);
+    if (rc == 0)
+        rc = shmt_exchange_run(&place, e);
+    else
+        give_up_host(h);
+    h->status[MOST_WORKERS] = rc;
+    shmt_agreement_free(agreement);
     shmt_lanes_free(h->lanes);
     h->lanes = NULL;
 }
@@ -219,6 +258,7 @@ static struct shmt_spec spec_for(uint64_t seed) {
 static void make_hosts(const struct shmt_spec *spec, uint32_t n) {
     struct shmt_error e = {0};
     g.n = n;
+    g.rounds = n > 1 ? (uint32_t)draw(4) : 0;
     memset(g.host, 0, sizeof g.host);
     for (uint32_t i = 0; i < n; i++) {
         struct host *h = &g.host[i];

@@ -153,6 +153,10 @@ static void take(struct exchange *x, struct shmt_message *message) {
     const uint32_t from = message->from;
     struct shmt_parcel parcel;
     const char *why;
+    if (message->channel == SHMT_CHANNEL_AGREE) {
+        (void)shmt_agreement_take(x->at.agreement, message, &x->error);
+        return;
+    }
     if (x->heard[from].life == 0) x->heard[from].life = message->life; /* others may still be missing */
     if (message->channel != SHMT_CHANNEL_EXCHANGE || !shmt_parcel_read(message->bytes, message->n, &parcel, &why)) {
         fail(x, SHMTRAIN_E_USAGE, "has sent a message that makes no sense", from);
@@ -227,7 +231,8 @@ static void receive(struct exchange *x, uint64_t until_ns) {
         until_ns = 0;
     }
     if (rc == 0 && changed) look_at_peers(x);
-    if (x->error.status == 0 && is_given_up(x)) shmt_fail(&x->error, SHMTRAIN_E_STOPPED, GIVEN_UP);
+    if (x->error.status != 0) return;
+    if (is_given_up(x) || (x->at.goes_on && !x->at.goes_on(x->at.arg))) shmt_fail(&x->error, SHMTRAIN_E_STOPPED, GIVEN_UP);
 }
 
 /* The run of this host ends. */
@@ -245,18 +250,17 @@ static void pulse(void *arg) {
     if (x->error.status != 0) give_up(x);
 }
 
-static bool all_are_there(const struct exchange *x) {
-    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
-        if (is_other(x, host) && shmt_lanes_peer(x->at.lanes, host, NULL) != SHMT_PEER_THERE) return false;
-    return true;
-}
-
+/* Behind it, nobody is surprised by what others send about batches. */
 static void wait_for_hosts(struct exchange *x) {
     const uint64_t until_ns = shmt_now_ns() + x->at.start_ns;
-    while (x->error.status == 0 && !all_are_there(x) && shmt_now_ns() < until_ns) receive(x, shmt_now_ns() + PULSE_NS);
+    (void)shmt_agreement_ready(x->at.agreement, &x->error);
+    while (x->error.status == 0 && !shmt_agreement_all_ready(x->at.agreement) && shmt_now_ns() < until_ns)
+        receive(x, shmt_now_ns() + PULSE_NS);
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
         if (is_other(x, host) && shmt_lanes_peer(x->at.lanes, host, NULL) == SHMT_PEER_UNKNOWN)
             fail(x, SHMTRAIN_E_DIED, "has not come", host);
+    if (x->error.status == 0 && !shmt_agreement_all_ready(x->at.agreement))
+        shmt_fail(&x->error, SHMTRAIN_E_DIED, "not all hosts are ready");
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
         if (is_other(x, host)) (void)shmt_lanes_peer(x->at.lanes, host, &x->heard[host].life);
 }

@@ -9,6 +9,7 @@
  * there, which is one batch at most, because it cannot get further without them. */
 #pragma once
 
+#include "link/agree.h"
 #include "link/lanes.h"
 #include "ps/far.h"
 #include "ps/spec.h"
@@ -18,9 +19,12 @@ struct shmt_exchange_place {
     struct shmt_store *store;
     const struct shmt_spec *spec; /* with other hosts, the same as everywhere but for its own rank and workers */
     struct shmt_lanes *lanes;
-    uint64_t start_ns; /* how long to wait for hosts that are not there yet */
-    bool begins;       /* the workers meet before their first work, */
-    bool scores;       /* ... and once more at the end of each epoch, behind their parts of the validation data */
+    struct shmt_agreement *agreement; /* of these lanes; all its rounds are over */
+    uint64_t start_ns;                /* how long to wait for hosts that are not ready yet */
+    bool (*goes_on)(void *arg); /* asked every few milliseconds; false: the run of this host has been given up. May be NULL */
+    void *arg;
+    bool begins; /* the workers meet before their first work, */
+    bool scores; /* ... and once more at the end of each epoch, behind their parts of the validation data */
 };
 
 /* Takes the link's seat, and leaves it when the run is over: 0; or a status with its sentence: _DIED when another host is lost, _STOPPED
