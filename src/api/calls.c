@@ -72,7 +72,7 @@ int shmtrain_store_listen(struct shmtrain_store *store, const struct shmtrain_li
  * it, whenever the application does. A guest's stop is its own. */
 static void stop_from_hook(void *arg) {
     struct shmtrain_store *store = arg;
-    if (!store->run.job.guest) store_relaxed(store->run.backend->store->stop_word(store->run.job.store), 1);
+    if (!store->run.job.guest) set_bits_relaxed(store->run.backend->store->stop_word(store->run.job.store), SHMT_STOP_ASKED);
     shmtrain_store_stop(store);
 }
 

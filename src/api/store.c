@@ -27,6 +27,7 @@ static void join_parts(struct shmtrain_store *s, const struct shmt_config *confi
                                .costs = &s->costs,
                                .deaths = &s->deaths,
                                .fit = &s->fit,
+                               .hosts = &s->hosts,
                                .lease = &s->lease,
                                .metrics = &s->metrics,
                                .penalty = &s->penalty,

@@ -10,6 +10,7 @@
 #include "loading/standard.h"
 #include "naming/lease.h"
 #include "naming/visit.h"
+#include "hosts/hosts.h"
 #include "recording/recording.h"
 #include "running/plan.h"
 #include "scoring/scores.h"
@@ -43,6 +44,7 @@ struct shmtrain_store {
     struct shmt_costs costs;
     struct shmt_deaths deaths;
     struct shmt_fit fit;
+    struct shmt_hosts hosts;
     struct shmt_lease lease;
     struct shmt_metrics metrics;
     struct shmt_penalty penalty;

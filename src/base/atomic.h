@@ -37,6 +37,9 @@ _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_LLONG_LOCK_FREE == 2, "shared
 /* The word's value, which becomes `by` more: for dealing, where no memory is read on the strength of it. */
 #define take_relaxed(word, by) atomic_fetch_add_explicit((word), (by), memory_order_relaxed)
 
+/* Sets bits of a word of flags, none of which says anything about other memory. */
+#define set_bits_relaxed(word, bits) atomic_fetch_or_explicit((word), (bits), memory_order_relaxed)
+
 /* A count of references becomes `by` less; its value before. release: what this holder did with the object comes before; acquire, for
  * the last one: so does what all others did. */
 #define drop_acq_rel(word, by) atomic_fetch_sub_explicit((word), (by), memory_order_acq_rel)

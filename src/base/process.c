@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #define PID_BITS 22 /* the kernel gives no larger numbers (PID_MAX_LIMIT) */
@@ -137,4 +138,10 @@ int shmt_life_kill(const struct shmt_life *life) {
     if (fd >= 0) close(fd);
     errno = code;
     return rc;
+}
+
+uint64_t shmt_life_begins_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
 }

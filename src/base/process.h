@@ -32,6 +32,9 @@ pid_t shmt_life_pid(const struct shmt_life *life);
  * this namespace; EPERM: it is another user's. */
 int shmt_life_kill(const struct shmt_life *life);
 
+/* The time, in nanoseconds since 1970: later lives of a machine's processes have greater numbers, as far as its clock is right. */
+uint64_t shmt_life_begins_ns(void);
+
 /* The state of a process in /proc: 'R' runs, 'S' sleeps, 'D' waits for a device, 'T' was stopped by a signal, 't' by a debugger,
  * 'Z' has ended; '\0': there is no such process, or nobody says. */
 char shmt_process_state(pid_t pid);

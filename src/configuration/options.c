@@ -35,6 +35,7 @@
 #define WHAT  "Model and data"
 #define LEARN "Optimizer"
 #define WHERE "Memory and processors"
+#define HOSTS "Many hosts"
 
 /* An option is two lines here: what users see, and how it is parsed. */
 /* clang-format off */
@@ -218,6 +219,18 @@ static const struct shmt_option_row ROWS[] = {
      TEXT, AT(name), 0, 0, NULL},
     {{"guests", 0, "N", "4", ENV("GUESTS"), WHERE, "with --name: places for workers that join"},
      COUNT, AT(guests), 0, 4095, NULL},
+    {{"hosts", 0, "LIST", "", ENV("HOSTS"), HOSTS, "NAME:PORT of each host, as a:5000,b:5000 (help hosts)"},
+     TEXT, AT(hosts), 0, 0, NULL},
+    {{"rank", 0, "I", "none", ENV("RANK"), HOSTS, "which of them this one is, from 0"},
+     COUNT, AT(rank), 0, SHMT_MAX_HOSTS - 1, "none"},
+    {{"key", 0, "FILE", "", ENV("KEY"), HOSTS, "this host's secret key, made by shmtrain keygen"},
+     TEXT, AT(key), 0, 0, NULL},
+    {{"peers", 0, "FILE", "", ENV("PEERS"), HOSTS, "public keys of all hosts, a line each, by rank"},
+     TEXT, AT(peers), 0, 0, NULL},
+    {{"insecure", 0, NULL, "0", ENV("INSECURE"), HOSTS, "without keys: whoever reaches the ports can take part"},
+     SWITCH, AT(insecure), 0, 0, NULL},
+    {{"host-timeout", 0, "T", "10s", ENV("HOST_TIMEOUT"), HOSTS, "a host that is silent for so long is lost"},
+     TEXT, AT(host_timeout), 0, 0, NULL},
 };
 /* clang-format on */
 
@@ -332,6 +345,18 @@ static int parse_sim(const char *given_as, const char *value, struct shmt_config
     return shmt_sim_parse(given_as, value, &out->sim, e);
 }
 
+static int parse_hosts(const char *given_as, const char *value, struct shmt_config_parsed *out, struct shmt_error *e) {
+    return shmt_cluster_parse(given_as, value, &out->hosts, e);
+}
+
+static int parse_host_timeout(const char *given_as, const char *value, struct shmt_config_parsed *out, struct shmt_error *e) {
+    const uint64_t least_ns = 2000000000, most_ns = UINT64_C(86400) * 1000000000;
+    if (!shmt_duration_parse(value, &out->host_timeout_ns) || out->host_timeout_ns < least_ns || out->host_timeout_ns > most_ns)
+        return shmt_refuse(e, "%s %.60s: expected a time from 2s to 24h, as in 30s or 2m (a number alone: seconds)", given_as,
+                           value[0] ? value : "\"\"");
+    return 0;
+}
+
 static const struct {
     const char *option;
     int (*parse)(const char *given_as, const char *value, struct shmt_config_parsed *out, struct shmt_error *e);
@@ -343,7 +368,9 @@ static const struct {
               {"stall-timeout", parse_stall_timeout},
               {"checkpoint-every", parse_every},
               {"spawn", parse_spawn},
-              {"sim", parse_sim}};
+              {"sim", parse_sim},
+              {"hosts", parse_hosts},
+              {"host-timeout", parse_host_timeout}};
 
 static int parse_text(struct shmt_config *config, const char *option, const char *given_as, const char *value,
                       struct shmt_error *e) {

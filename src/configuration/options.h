@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "configuration/cluster.h"
 #include "configuration/every.h"
 #include "base/cpu.h"
 #include "base/error.h"
@@ -40,6 +41,8 @@ struct shmt_config_parsed {
     struct shmt_every checkpoint_every;
     struct shmt_spawn spawn;
     struct shmt_sim sim;
+    struct shmt_cluster hosts;
+    uint64_t host_timeout_ns;
 };
 
 #define SHMT_MOST_OWN 32
@@ -85,6 +88,11 @@ struct shmt_config {
     uint64_t guests;    /* places for workers that join; counts with a name only */
     uint64_t columns;   /* auto: renumbered where that pays; given */
     char *name;         /* of the store; "": none */
+    char *hosts;        /* "": this one alone */
+    uint64_t rank;      /* of this host; counts with hosts only */
+    char *key, *peers;  /* files; "": none */
+    uint64_t insecure;
+    char *host_timeout; /* a time */
     char *mode;         /* "auto": by the model's cost */
     char *staleness;    /* "": as the mode says */
     struct shmt_axes axes;

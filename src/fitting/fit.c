@@ -73,7 +73,7 @@ static bool is_bounded(const struct shmt_config *c, const struct shmtrain_model 
  * store at work. Fits of svm may take very long, and L2 cannot be chosen. */
 static bool is_default(const struct shmt_run *run, const struct shmtrain_model *model) {
     const struct shmt_config *c = run->config;
-    if (!shmt_fit_may_choose(model) || run->is_generated || c->keep == SHMT_KEEP_BEST) return false;
+    if (!shmt_fit_may_choose(model) || run->is_generated || c->keep == SHMT_KEEP_BEST || c->parsed.hosts.n > 1) return false;
     if (run->from && !shmt_fit_resumes_from(run)) return false; /* of steps of SGD, which goes on with these */
     if (!is_bounded(c, model) || (c->l1 > 0 && (!may_have_l1(model) || c->scale == SHMT_SCALING_YES))) return false;
     return strcmp(c->mode, "auto") == 0 && !shmt_config_any_given(c, OF_STEPS) && !shmt_config_any_given(c, OF_MODES) &&

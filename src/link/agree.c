@@ -56,8 +56,8 @@ void shmt_agreement_free(struct shmt_agreement *a) {
 
 /* ---- what comes ---- */
 
-static int refuse(uint32_t host, const char *what, struct shmt_error *e) {
-    return shmt_fail(e, SHMTRAIN_E_USAGE, "host %u %s", host, what);
+static int fail(const struct shmt_agreement *a, int status, const char *what, uint32_t host, struct shmt_error *e) {
+    return shmt_fail(e, status, "%s %s", shmt_lanes_name(a->lanes, host), what);
 }
 
 static int note(struct said *said, uint32_t round, const unsigned char *text, uint32_t n, struct shmt_error *e) {
@@ -74,17 +74,19 @@ static int take_text(struct shmt_agreement *a, const struct shmt_message *m, str
     struct said *said = &a->peer[m->from].said[round % 2];
     /* the one in hand, or the next one; and the last one may be over for us alone */
     const bool may_be = round >= a->round && round <= a->round + 1 && round > 0 && said->round != round;
-    if (!may_be || m->n > HEAD_BYTES + SHMT_MOST_AGREED) return refuse(m->from, "is at another point of the agreement", e);
+    if (!may_be || m->n > HEAD_BYTES + SHMT_MOST_AGREED)
+        return fail(a, SHMTRAIN_E_USAGE, "is at another point of the agreement", m->from, e);
     return note(said, round, m->bytes + HEAD_BYTES, (uint32_t)m->n - HEAD_BYTES, e);
 }
 
 static int take(struct shmt_agreement *a, const struct shmt_message *m, struct shmt_error *e) {
     struct peer *peer = &a->peer[m->from];
     if (peer->life == 0) peer->life = m->life;
-    if (peer->life != m->life) return shmt_fail(e, SHMTRAIN_E_DIED, "host %u has restarted", m->from);
-    if (m->n < HEAD_BYTES) return refuse(m->from, "has sent a message that makes no sense", e);
+    if (peer->life != m->life) return fail(a, SHMTRAIN_E_DIED, "has restarted", m->from, e);
+    if (m->n < HEAD_BYTES) return fail(a, SHMTRAIN_E_USAGE, "has sent a message that makes no sense", m->from, e);
     if (m->bytes[AT_KIND] == TEXT) return take_text(a, m, e);
-    if (m->bytes[AT_KIND] != READY || peer->ready) return refuse(m->from, "has sent a message that makes no sense", e);
+    if (m->bytes[AT_KIND] != READY || peer->ready)
+        return fail(a, SHMTRAIN_E_USAGE, "has sent a message that makes no sense", m->from, e);
     peer->ready = true;
     return 0;
 }
@@ -100,10 +102,9 @@ int shmt_agreement_check_peers(struct shmt_agreement *a, struct shmt_error *e) {
         struct peer *peer = &a->peer[host];
         uint64_t life = 0;
         if (host == a->self) continue;
-        if (shmt_lanes_peer(a->lanes, host, &life) == SHMT_PEER_LOST)
-            return shmt_fail(e, SHMTRAIN_E_DIED, "host %u is lost", host);
+        if (shmt_lanes_peer(a->lanes, host, &life) == SHMT_PEER_LOST) return fail(a, SHMTRAIN_E_DIED, "is lost", host, e);
         if (peer->life == 0) peer->life = life;
-        if (life != peer->life) return shmt_fail(e, SHMTRAIN_E_DIED, "host %u has restarted", host);
+        if (life != peer->life) return fail(a, SHMTRAIN_E_DIED, "has restarted", host, e);
     }
     return 0;
 }
@@ -119,7 +120,7 @@ int shmt_agreement_idle(struct shmt_agreement *a, struct shmt_error *e) {
     if (rc == 0) return shmt_agreement_check_peers(a, e);
     if (m.channel == SHMT_CHANNEL_AGREE) return shmt_agreement_take(a, &m, e);
     shmt_lanes_release(a->lanes, &m);
-    return refuse(m.from, "works already, while others have not agreed", e);
+    return fail(a, SHMTRAIN_E_USAGE, "works already, while others have not agreed", m.from, e);
 }
 
 /* ---- what goes ---- */
@@ -129,7 +130,7 @@ static int send_to(struct shmt_agreement *a, uint32_t host, struct shmt_payload 
     int rc;
     while ((rc = shmt_lanes_send(a->lanes, host, SHMT_CHANNEL_AGREE, payload, e)) == 0)
         if ((rc = shmt_agreement_idle(a, e)) < 0) return rc;
-    return rc == SHMTRAIN_E_DIED ? shmt_fail(e, rc, "host %u is lost", host) : rc;
+    return rc;
 }
 
 static int send_to_all(struct shmt_agreement *a, enum kind kind, const void *text, uint32_t n, struct shmt_error *e) {
@@ -159,7 +160,7 @@ static int check_start(const struct shmt_agreement *a, uint64_t until_ns, struct
     if (shmt_now_ns() < until_ns) return 0;
     for (uint32_t host = 0; host < a->n_hosts; host++)
         if (host != a->self && a->peer[host].life == 0 && shmt_lanes_peer(a->lanes, host, NULL) == SHMT_PEER_UNKNOWN)
-            return shmt_fail(e, SHMTRAIN_E_DIED, "host %u has not come", host);
+            return fail(a, SHMTRAIN_E_DIED, "has not come", host, e);
     return 0;
 }
 

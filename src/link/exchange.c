@@ -47,7 +47,7 @@ struct exchange {
 };
 
 static void fail(struct exchange *x, int status, const char *what, uint32_t host) {
-    shmt_fail(&x->error, status, "host %u %s", host, what);
+    shmt_fail(&x->error, status, "%s %s", shmt_lanes_name(x->at.lanes, host), what);
 }
 
 /* ---- what comes ---- */
@@ -121,7 +121,7 @@ static void keep(struct exchange *x, struct shmt_message *message) {
     const bool may_be = heard->early_bytes + message->n <= most;
     struct early *early = may_be ? malloc(sizeof *early) : NULL;
     if (!early) {
-        if (may_be) shmt_no_memory(&x->error, "for messages of host %u", message->from);
+        if (may_be) shmt_no_memory(&x->error, "for messages of %s", shmt_lanes_name(x->at.lanes, message->from));
         if (!may_be) fail(x, SHMTRAIN_E_USAGE, "has sent more about a batch than there is", message->from);
         shmt_lanes_release(x->at.lanes, message);
         return;

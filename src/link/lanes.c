@@ -1,6 +1,7 @@
 /* Receiving, and the calls that other rooms see: see lanes.h. */
 #include "link/lanes.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/checked.h"
@@ -14,7 +15,12 @@ int shmt_lanes_make(const struct shmt_lanes_spec *spec, struct shmt_lanes **out,
     for (uint32_t rank = 0; rank < spec->n_hosts; rank++) {
         l->peer[rank].rto_ns = SHMT_RTO_FIRST;
         shmt_lanes_forget(&l->peer[rank]);
+        if (spec->address)
+            snprintf(l->name[rank], SHMT_HOST_NAME, "host %u (%.256s)", rank, spec->address[rank]);
+        else
+            snprintf(l->name[rank], SHMT_HOST_NAME, "host %u", rank);
     }
+    l->spec.address = NULL;
     *out = l;
     return 0;
 }
@@ -24,6 +30,8 @@ void shmt_lanes_free(struct shmt_lanes *l) {
     for (uint32_t rank = 0; rank < l->spec.n_hosts; rank++) shmt_lanes_forget(&l->peer[rank]);
     free(l);
 }
+
+const char *shmt_lanes_name(const struct shmt_lanes *l, uint32_t rank) { return l->name[rank]; }
 
 void shmt_lanes_count(const struct shmt_lanes *l, struct shmt_lanes_counts *out) { *out = l->counts; }
 

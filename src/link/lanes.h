@@ -34,7 +34,10 @@ struct shmt_lanes_spec {
     uint64_t run, life;    /* life: greater with each start of this host: the time, in nanoseconds since 1970 */
     uint64_t window_bytes; /* that are kept for one peer; at least SHMT_HEAD_BYTES + SHMT_MOST_BODY */
     uint64_t beat_ns, suspect_ns, lost_ns;
+    const char *const *address; /* (n_hosts) for sentences; NULL: none. Copied */
 };
+
+#define SHMT_HOST_NAME 288 /* room for what shmt_lanes_name returns */
 
 /* What option defaults say. */
 #define SHMT_LANES_WINDOW  (UINT64_C(32) << 20)
@@ -82,6 +85,9 @@ void shmt_lanes_release(struct shmt_lanes *lanes, struct shmt_message *message);
 /* Tells all peers that this host gives up: they find it lost at once, if the notice reaches them, and after `lost_ns` if not. Nothing is
  * sent or received afterwards. */
 void shmt_lanes_part(struct shmt_lanes *lanes);
+
+/* "host 1 (b:5000)", or "host 1" where there are no addresses. As long as the lanes. */
+const char *shmt_lanes_name(const struct shmt_lanes *lanes, uint32_t rank);
 
 enum shmt_peer_state shmt_lanes_peer(const struct shmt_lanes *lanes, uint32_t rank, uint64_t *life_out);
 

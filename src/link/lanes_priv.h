@@ -51,6 +51,7 @@ struct shmt_lanes {
     struct shmt_error error;
     int failed; /* a status of the carrier */
     struct shmt_peer peer[SHMT_MOST_HOSTS];
+    char name[SHMT_MOST_HOSTS][SHMT_HOST_NAME];
 };
 
 /* ---- outgoing.c ---- */

@@ -74,11 +74,12 @@ int shmt_lanes_send(struct shmt_lanes *l, uint32_t to, uint32_t channel, struct 
     struct shmt_lane *lane = &peer->lane[channel];
     const uint64_t bytes = SHMT_HEAD_BYTES + (body ? body->n : 0), now_ns = shmt_now_ns();
     if (bytes > SHMT_HEAD_BYTES + SHMT_MOST_BODY)
-        return shmt_refuse(e, "a message to host %u is longer than %llu bytes", to, (unsigned long long)SHMT_MOST_BODY);
-    if (peer->state == SHMT_PEER_LOST) return shmt_fail(e, SHMTRAIN_E_DIED, "host %u is lost", to);
+        return shmt_refuse(e, "a message to %s is longer than %llu bytes", shmt_lanes_name(l, to),
+                           (unsigned long long)SHMT_MOST_BODY);
+    if (peer->state == SHMT_PEER_LOST) return shmt_fail(e, SHMTRAIN_E_DIED, "%s is lost", shmt_lanes_name(l, to));
     if (peer->kept_bytes + bytes > l->spec.window_bytes) return 0;
     struct shmt_kept *kept = malloc(sizeof *kept);
-    if (!kept) return shmt_no_memory(e, "for a message to host %u", to);
+    if (!kept) return shmt_no_memory(e, "for a message to %s", shmt_lanes_name(l, to));
     *kept = (struct shmt_kept){.body = shmt_payload_hold(body), .sequence = ++lane->sequence, .bytes = bytes};
     if (!lane->first) lane->progress_ns = now_ns;
     if (lane->last)

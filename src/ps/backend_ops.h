@@ -140,6 +140,11 @@ enum shmt_occupant {
     SHMT_OCCUPANT_COMES, /* a program that has reserved it; its worker has not entered yet */
 };
 
+/* Bits of the stop word. Over many hosts, what one of them asks for ends the run behind the next batch that all agree on; what
+ * has been reached was found by all of them alike, at the end of the same epoch, and ends it there. */
+#define SHMT_STOP_ASKED   1u
+#define SHMT_STOP_REACHED 2u
+
 /* What a worker does at its seat, by the seat's thread alone. */
 struct shmt_seat_ops {
     /* In the worker, after the fork: takes seat `rank`; every seat is taken once per life. In a life after the first (from 0)
@@ -225,8 +230,8 @@ struct shmt_store_ops {
      * 1; 0: there is none. NULL: nobody knows. */
     int (*in_hand)(struct shmt_store *store, uint32_t rank, uint32_t epoch, uint64_t *step_out);
 
-    /* Words in the store's memory, for all its processes. Nonzero in the stop word: the run ends at the next consistent point;
-     * anybody may set it, also a signal handler. In the abort word: all give up at once; a supervisor sets it and calls `wake`,
+    /* Words in the store's memory, for all its processes. Bits of the stop word (SHMT_STOP_...): the run ends at the next consistent
+     * point; anybody may set them, also a signal handler. In the abort word: all give up at once; a supervisor sets it and calls `wake`,
      * which wakes all that wait, as it must after a death, too. */
     _Atomic uint32_t *(*stop_word)(struct shmt_store *store);
     _Atomic uint32_t *(*abort_word)(struct shmt_store *store);

@@ -14,6 +14,7 @@
 #include "fitting/defaults.h"
 #include "fitting/fit.h"
 #include "fitting/penalty.h"
+#include "hosts/hosts.h"
 #include "keeping/init_from.h"
 #include "loading/rows.h"
 #include "loading/standard.h"
@@ -120,7 +121,7 @@ static void wake(const struct shmt_workers *workers) { workers->run->backend->st
 
 static void stop(void *arg) {
     const struct shmt_run *run = arg;
-    store_relaxed(run->backend->store->stop_word(run->job.store), 1);
+    set_bits_relaxed(run->backend->store->stop_word(run->job.store), SHMT_STOP_ASKED);
 }
 
 static void end_if_late(struct shmt_run *run) {
@@ -155,6 +156,7 @@ static int due_ms(void *arg, int most) {
 static int tick(void *arg, const struct shmt_team *team) {
     struct shmt_run *run = arg;
     int rc = shmt_lease_tick(run);
+    if (rc == 0) rc = shmt_hosts_tick(run);
     if (rc == 0) rc = shmt_stalls_tick(run, team);
     end_if_late(run);
     shmt_report_progress(run);
@@ -175,6 +177,7 @@ static int undo_scaling(struct shmt_run *run, int rc) {
 
 int shmt_run_job(struct shmt_run *run, const struct shmt_crew *crew, struct shmt_rows *rows) {
     int rc = make_backend(run, crew, rows);
+    if (rc == 0) rc = shmt_hosts_join(run);
     if (rc == 0) rc = shmt_recording_start(run);
     if (rc < 0) return rc;
     note_idle_workers(run);
@@ -186,7 +189,7 @@ int shmt_run_job(struct shmt_run *run, const struct shmt_crew *crew, struct shmt
     shmt_stalls_begin(run, crew);
     shmt_steps_begin(run);
     if (shmt_stop_asked(run->call))
-        store_relaxed(run->backend->store->stop_word(run->job.store), 1); /* then nobody begins at all */
+        set_bits_relaxed(run->backend->store->stop_word(run->job.store), SHMT_STOP_ASKED); /* then nobody begins at all */
     const struct shmt_workers workers = {.run = run,
                                          .crew = crew,
                                          .abort = run->backend->store->abort_word(run->job.store),
@@ -195,6 +198,7 @@ int shmt_run_job(struct shmt_run *run, const struct shmt_crew *crew, struct shmt
     const struct shmt_driver driver = {
         .arg = run, .fd = run->snapshots->wake_fd, .look = look, .tick = tick, .due_ms = due_ms, .stop = stop};
     if (!run->checkpoints->done) rc = shmt_workers_run(&workers, &driver);
+    rc = shmt_hosts_end(run, rc);
     rc = shmt_stalls_end(run, rc);
     shmt_trace_write(run);              /* however they have ended */
     if (rc == 0) shmt_report_lost(run); /* before others write parameters */
@@ -247,6 +251,7 @@ int shmt_run_function(struct shmt_run *run, shmtrain_worker *worker, void *arg) 
     if (rc == 0) rc = shmt_checkpoints_begin(run);
     if (rc == 0) rc = shmt_fit_refuse(run);
     if (rc == 0) rc = shmt_run_make_epochs(run, NULL);
+    if (rc == 0) rc = shmt_hosts_begin(run);
     if (rc == 0) rc = shmt_lease_begin(run);
     if (rc == 0) rc = shmt_crew_make(run->call, run->config, run->backend, SHMT_SEAT_OF_FUNCTION, &crew);
     if (rc == 0) rc = shmt_spec_of_config(run, &crew, NULL, run->n_examples, &run->spec);
@@ -265,7 +270,9 @@ int shmt_run_function(struct shmt_run *run, shmtrain_worker *worker, void *arg) 
         rc = shmt_machine_settle(&crew.machine, run->backend, &run->spec, &run->call->error);
         if (rc == 0) rc = shmt_check_memory(run->call, run->backend, &run->spec, 0);
     }
+    if (rc == 0) rc = shmt_hosts_agree(run, &(const struct shmt_agreed){0});
     if (rc == 0) rc = shmt_run_job(run, &crew, NULL);
+    shmt_hosts_close(run);
     shmt_crew_free(&crew);
     shmt_checkpoints_close(run);
     shmt_recording_close(run);

@@ -52,6 +52,8 @@ static const char *mode_of_config(struct shmt_run *run, const struct shmtrain_mo
     if (strcmp(c->mode, "auto") != 0) return c->mode;
     const char *mode = mode_of_axes(c);
     if (mode) return mode;
+    run->mode_reason = "the one that there is over several hosts";
+    if (c->parsed.hosts.n > 1) return "sync";
     run->mode_reason = !model                        ? "the default for worker functions"
                        : model->traits.pushes_tables ? "gradients are dense and cost more than waiting for others"
                                                      : "gradients are sparse and cost less than waiting for others";
@@ -427,6 +429,7 @@ int shmt_spec_of_config(struct shmt_run *run, const struct shmt_crew *crew, cons
                               .unmeasured = c->measure == 0,
                               .trace_events = c->trace[0] || run->keeps_events ? TRACE_EVENTS : 0,
                               .head_bytes = c->name[0] ? sizeof(struct shmt_head) : 0};
+    if (c->parsed.hosts.n > 1) out->hosts = (struct shmt_hosts_plan){.n = c->parsed.hosts.n, .self = (uint32_t)c->rank};
     out->pauses = pauses_of_config(run);
     out->spin_ns = crew->kind == &SHMT_TEAM_FIBERS ? 0 : SPIN_NS; /* where time passes only for who sleeps */
     out->spin_seats = (uint32_t)((uint64_t)shmt_topo_cpus(crew->topo) * crew->n_seats / (crew->n_workers * crew->n_threads));

@@ -18,6 +18,7 @@
 #include "fitting/defaults.h"
 #include "fitting/fit.h"
 #include "fitting/penalty.h"
+#include "hosts/hosts.h"
 #include "keeping/init_from.h"
 #include "keeping/parameters.h"
 #include "keeping/places.h"
@@ -409,6 +410,12 @@ static int note_loading(struct shmt_training *s) {
     return 0;
 }
 
+static int agree_with_hosts(struct shmt_training *s) {
+    const struct shmt_agreed what = {
+        .model = s->model, .train = &s->train.data, .valid = s->has_valid ? &s->valid.data : NULL, .valid_share = s->share};
+    return shmt_hosts_agree(s->run, &what);
+}
+
 /* All that comes before the workers, or, to plan only, all but what checks memory and fills it; a stop that is asked for
  * meanwhile is seen between two of these. */
 static int prepare(struct shmt_training *s, bool plan_only) {
@@ -438,7 +445,8 @@ static int prepare(struct shmt_training *s, bool plan_only) {
                         {settle_rate, false},
                         {note_loading, false},
                         {measure_rows, false},
-                        {draw_sample, false}};
+                        {draw_sample, false},
+                        {agree_with_hosts, false}};
     s->run->job = (struct shmt_job){.settings = {.size = sizeof(struct shmtrain_settings),
                                                  .bias = (uint32_t)s->run->config->bias,
                                                  .seed = s->run->config->seed,
@@ -536,10 +544,12 @@ int shmt_run_training(struct shmt_run *run, const char *data) {
     if (rc == 0) rc = shmt_trace_check(run->call, run->config, data);
     if (rc == 0) rc = shmt_recording_begin(run, data);
     if (rc == 0) rc = shmt_metrics_open(run, data);
+    if (rc == 0) rc = shmt_hosts_begin(run);
     if (rc == 0) rc = shmt_lease_begin(run);
     if (rc == 0) shmt_table_begin(run->loading, run->from);
     if (rc == 0) rc = prepare(&s, false);
     if (rc == 0) rc = train(&s);
+    shmt_hosts_close(run);
     shmt_checkpoints_close(run);
     shmt_recording_close(run);
     rc = shmt_metrics_end(run, shmt_lease_end(run, rc));

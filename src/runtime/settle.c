@@ -1,8 +1,9 @@
 /* What a forked child sheds of the application, and the names of our processes. Called by supervisor.c right after the
  * forks, and for its name by threads.c. Guarantees that no handler of the application runs in the child. */
-#include "runtime/team_priv.h"
+#include "runtime/settle.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/prctl.h>
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "base/line.h"
+#include "runtime/settle.h"
 #include "runtime/team.h"
 
 /* How one worker ended, in its last life. Written at its beginning and its end only, so that its two writers need no lines of
@@ -93,12 +94,6 @@ struct shmt_team_word {
 #define SHMT_TEAM_FAILED   2 /* supervisor: fork failed, the ledger says where, and nobody is left */
 #define SHMT_TEAM_KILL     3 /* caller: all */
 #define SHMT_TEAM_KILL_ONE 4 /* caller */
-
-/* settle.c: resets in a forked child what it has inherited from the application's signals. All signals are blocked before, and
- * none afterwards. */
-void shmt_settle_signals(const sigset_t *masked);
-/* The name that ps and top show: "shmtrain-", kind, and the number if it is not negative. At most 15 characters are kept. */
-void shmt_settle_name(const char *kind, int64_t number);
 
 /* In a worker's process: the worker ends with a sentence when a mapped file becomes shorter (base/mapped.h), and when one of the
  * guarded files may have been changed while the worker was stopped (faults.c). */

@@ -136,7 +136,7 @@ static void end_if_reached(const struct shmt_job *job, struct shmt_board *board,
     if (fit && fit->end != SHMT_SOLVE_GOES_ON) end = fit->end == SHMT_SOLVE_PROVED ? SHMT_END_TOLERANCE : SHMT_END_PRECISION;
     if (end == SHMT_END_NOT || (n == job->spec->epochs && !fit)) return;
     store_relaxed(&board->ended_by, end); /* published with the record */
-    store_relaxed(job->backend->store->stop_word(job->store), 1);
+    set_bits_relaxed(job->backend->store->stop_word(job->store), SHMT_STOP_REACHED);
 }
 
 /* A fit takes no work items: what it has found says its state. */

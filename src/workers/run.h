@@ -20,6 +20,7 @@ struct shmt_checkpoints;
 struct shmt_costs;
 struct shmt_deaths;
 struct shmt_fit;
+struct shmt_hosts;
 struct shmt_lease;
 struct shmt_loading;
 struct shmt_metrics;
@@ -88,6 +89,7 @@ struct shmt_run {
     struct shmt_costs *costs;
     struct shmt_deaths *deaths;
     struct shmt_fit *fit;
+    struct shmt_hosts *hosts; /* the other ones */
     struct shmt_lease *lease; /* its name */
     struct shmt_metrics *metrics;
     struct shmt_penalty *penalty;

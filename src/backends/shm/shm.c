@@ -274,7 +274,9 @@ static void lead_on(struct shmt_shm_seat *chief) {
     const bool more = chief->epoch < spec->epochs && shmt_spec_has_step(spec, chief->epoch, 0);
     /* Hosts have agreed where they end: what is asked for here alone since then has to wait for the next batch. */
     const uint64_t next = chief->epoch * shmt_spec_steps(spec);
-    const bool stop = shmt_spec_is_linked(spec) ? next >= load_relaxed(&control->end_step) : load_relaxed(&control->stop) != 0;
+    const uint32_t asked = load_relaxed(&control->stop);
+    const bool stop =
+        shmt_spec_is_linked(spec) ? next >= load_relaxed(&control->end_step) || (asked & SHMT_STOP_REACHED) : asked != 0;
     if (!chief->pausing) store_relaxed(&control->over, !more || stop);
     SHMT_POINT("lead-on:over");
     store_relaxed(&control->pause_step, SHMT_NO_LIMIT);

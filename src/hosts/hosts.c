@@ -1,0 +1,224 @@
+/* The other hosts of a run: see hosts.h. */
+#include "hosts/hosts.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "backends/shm/shm.h"
+#include "hosts/key_files.h"
+#include "hosts/link_process.h"
+#include "workers/run.h"
+
+#define LOOK_MS 100
+
+/* Since begin, until close. */
+static bool is_linked(const struct shmt_run *run) { return run->hosts->packet != NULL; }
+
+/* ---- options ---- */
+
+static int check_options(const struct shmt_run *run, struct shmt_error *e) {
+    const struct shmt_config *c = run->config;
+    const struct shmt_cluster *hosts = &c->parsed.hosts;
+    static const char *const ALONE[] = {"rank", "key", "peers", "insecure", NULL};
+    static const char *const NOT_YET[] = {"name", "checkpoint", "resume", "record", "replay", NULL};
+    const char *vain = shmt_config_any_given(c, ALONE);
+    if (hosts->n == 0 && vain) return shmt_refuse(e, "--%s is for a run over several hosts: name them with --hosts", vain);
+    if (hosts->n <= 1) return 0;
+    if ((vain = shmt_config_any_given(c, NOT_YET)) || run->fits)
+        return shmt_refuse(e, "over several hosts there is no --%s so far: leave it out", vain ? vain : "tolerance");
+    if (!shmt_config_is_given(c, "rank"))
+        return shmt_refuse(e, "--hosts names %u hosts: say with --rank which of them this one is, from 0 to %u", hosts->n,
+                           hosts->n - 1);
+    if (c->rank >= hosts->n)
+        return shmt_refuse(e, "--rank %llu: --hosts names %u hosts, whose ranks are 0 to %u", (unsigned long long)c->rank,
+                           hosts->n, hosts->n - 1);
+    if (run->backend != &SHMT_BACKEND_SHM) return shmt_refuse(e, "--hosts needs --backend shm");
+    if (c->parsed.spawn.kind == &SHMT_TEAM_FIBERS)
+        return shmt_refuse(e, "--hosts: workers in virtual time have no network: leave out --spawn fibers");
+    if ((c->key[0] != '\0') != (c->peers[0] != '\0'))
+        return shmt_refuse(e, "--key and --peers belong together: this host's key, and those of all");
+    if (c->key[0] && c->insecure) return shmt_refuse(e, "--insecure is to go without keys: leave it out, or --key and --peers");
+    if (c->key[0] || c->insecure || shmt_cluster_is_loopback(hosts, c->hosts)) return 0;
+    return shmt_refuse(
+        e,
+        "over a network hosts need keys: make one on each with shmtrain keygen, and use --key and --peers; or say --insecure "
+        "where nobody else can reach the ports");
+}
+
+static int make_plan(const struct shmt_run *run, struct shmt_link_plan *out, struct shmt_error *e) {
+    const struct shmt_config *c = run->config;
+    *out = (struct shmt_link_plan){.hosts = c->parsed.hosts,
+                                   .hosts_text = c->hosts,
+                                   .self = (uint32_t)c->rank,
+                                   .has_keys = c->key[0] != '\0',
+                                   .lost_ns = c->parsed.host_timeout_ns};
+    return out->has_keys ? shmt_key_files_read(c->key, c->peers, out->self, out->hosts.n, &out->keys, e) : 0;
+}
+
+/* ---- the desk ---- */
+
+/* The link has ended without a word. */
+static void note_death(struct shmt_hosts *h) {
+    int status = 0;
+    pid_t got;
+    do got = waitpid(h->link, &status, 0);
+    while (got < 0 && errno == EINTR);
+    const bool killed = got > 0 && WIFSIGNALED(status);
+    if (killed)
+        shmt_fail(&h->verdict, SHMTRAIN_E_DIED, "the link to other hosts (process %d) was killed by signal %d (%s)",
+                  (int)h->link, WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        shmt_fail(&h->verdict, SHMTRAIN_E_DIED, "the link to other hosts (process %d) has died", (int)h->link);
+    h->link = 0;
+    h->is_over = true;
+}
+
+/* Lines for the log are passed on, and the last word is noted. 1: another packet is in hand; 0: none has come; -1: the link is over. */
+static int hear(struct shmt_run *run, int wait_ms) {
+    struct shmt_hosts *h = run->hosts;
+    struct shmt_desk_packet *out = h->packet;
+    while (!h->is_over) {
+        const int got = shmt_desk_receive(h->desk, wait_ms, out, NULL);
+        if (got == 0) return 0;
+        if (got < 0) {
+            note_death(h);
+        } else if (out->kind == SHMT_DESK_OVER) {
+            h->is_over = true;
+            if (out->status < 0) shmt_fail(&h->verdict, out->status, "%s", shmt_desk_text(out));
+        } else if (out->kind == SHMT_DESK_NOTE) {
+            shmt_log(&run->call->log, "%s", shmt_desk_text(out));
+        } else {
+            return 1;
+        }
+    }
+    return -1;
+}
+
+static int fail_as_link(struct shmt_run *run) {
+    const struct shmt_error *v = &run->hosts->verdict;
+    if (v->status == 0)
+        return shmt_fail(&run->call->error, SHMTRAIN_E_DIED, "the link to other hosts has ended before its time");
+    return shmt_fail(&run->call->error, v->status, "%s", v->text);
+}
+
+/* If the link is gone, we hear why at the next look. */
+static void send(struct shmt_run *run, enum shmt_desk_kind kind, const void *bytes, uint32_t n, int pass) {
+    struct shmt_desk_packet *packet = run->hosts->packet;
+    packet->kind = kind;
+    packet->n = n;
+    memcpy(packet->bytes, bytes, n);
+    (void)shmt_desk_send(run->hosts->desk, packet, pass);
+}
+
+/* The next packet, which is to be of this kind. A stop ends the wait. */
+static int await(struct shmt_run *run, enum shmt_desk_kind kind) {
+    for (;;) {
+        struct pollfd pollfd[2] = {{.fd = run->hosts->desk, .events = POLLIN}, {.fd = run->call->stop_fd, .events = POLLIN}};
+        (void)poll(pollfd, 2, LOOK_MS); /* interrupted: look at once */
+        const int got = hear(run, 0);
+        if (got < 0) return fail_as_link(run);
+        if (got == 1 && run->hosts->packet->kind != kind)
+            return shmt_fail(&run->call->error, SHMTRAIN_E_SYSTEM, "the link has lost its place");
+        if (got == 1) return 0;
+        if (shmt_stop_asked(run->call))
+            return shmt_fail(&run->call->error, SHMTRAIN_E_STOPPED, "stopped while waiting for other hosts");
+    }
+}
+
+/* ---- a run ---- */
+
+int shmt_hosts_begin(struct shmt_run *run) {
+    static struct shmt_link_plan plan; /* with secrets, wiped; one run of a process begins at a time */
+    struct shmt_error *e = &run->call->error;
+    int rc = check_options(run, e);
+    *run->hosts = (struct shmt_hosts){.desk = -1};
+    if (rc < 0 || run->config->parsed.hosts.n <= 1) return rc;
+    run->hosts->packet = malloc(sizeof *run->hosts->packet);
+    if (!run->hosts->packet) return shmt_no_memory(e, "for packets to the link");
+    rc = make_plan(run, &plan, e);
+    if (rc == 0) rc = shmt_link_fork(&plan, &run->hosts->desk, &run->hosts->link, e);
+    explicit_bzero(&plan, sizeof plan);
+    return rc == 0 ? await(run, SHMT_DESK_OPEN) : rc;
+}
+
+static int compare(struct shmt_run *run, const struct shmt_facts *ours) {
+    const struct shmt_config *c = run->config;
+    const struct shmt_desk_packet *said = run->hosts->packet;
+    struct shmt_difference d;
+    char name[SHMT_MOST_HOST_TEXT];
+    if (!shmt_facts_differ(ours, said->bytes, said->n, &d)) return 0;
+    shmt_cluster_name(&c->parsed.hosts, c->hosts, said->rank, "", name);
+    return shmt_refuse(
+        &run->call->error,
+        "host %u (%.80s) and this one, %llu, differ in %s: \"%.100s\" there, \"%.100s\" here; give all hosts the same "
+        "data and options",
+        said->rank, name, (unsigned long long)c->rank, d.name, d.theirs, d.ours);
+}
+
+int shmt_hosts_agree(struct shmt_run *run, const struct shmt_agreed *what) {
+    if (!is_linked(run)) return 0;
+    struct shmt_facts *facts = malloc(sizeof *facts);
+    if (!facts) return shmt_no_memory(&run->call->error, "to agree with other hosts");
+    shmt_agreement_state(run, what, facts);
+    int rc = facts->full ? shmt_refuse(&run->call->error, "hosts cannot agree on so many tables") : 0;
+    if (rc == 0) send(run, SHMT_DESK_AGREE, facts->text, facts->n, -1);
+    for (uint32_t host = 0; host < run->config->parsed.hosts.n && rc == 0; host++) {
+        rc = await(run, SHMT_DESK_SAID);
+        if (rc == 0) rc = compare(run, facts);
+    }
+    free(facts);
+    return rc;
+}
+
+int shmt_hosts_join(struct shmt_run *run) {
+    if (!is_linked(run)) return 0;
+    const struct shmt_desk_work work = {.spec = run->spec, .scores = shmt_job_validates(&run->job)};
+    send(run, SHMT_DESK_WORK, &work, sizeof work, shmt_shm_fd(run->job.store));
+    return 0;
+}
+
+static void give_up(struct shmt_run *run) {
+    uint32_t none = 0;
+    /* relaxed: as whoever sets it; nothing is read on its strength */
+    (void)swap_relaxed(run->backend->store->abort_word(run->job.store), &none, SHMT_TEAM_KILLED);
+    run->backend->store->wake(run->job.store);
+}
+
+int shmt_hosts_tick(struct shmt_run *run) {
+    struct shmt_hosts *h = run->hosts;
+    if (!is_linked(run) || h->is_over) return 0;
+    if (hear(run, 0) >= 0 || h->verdict.status == 0) return 0;
+    give_up(run);
+    return h->verdict.status;
+}
+
+/* A worker's failure counts, unless the link has told the workers to end; what it says of a run that was given up is nothing new. */
+static int judge(struct shmt_run *run, int rc) {
+    const struct shmt_error *v = &run->hosts->verdict;
+    if (v->status == 0 || v->status == SHMTRAIN_E_STOPPED) return rc;
+    if (rc == 0) return fail_as_link(run);
+    if (rc != SHMTRAIN_E_STOPPED && run->call->error.status != 0) return rc;
+    shmt_error_clear(&run->call->error);
+    return fail_as_link(run);
+}
+
+int shmt_hosts_end(struct shmt_run *run, int rc) {
+    if (!is_linked(run)) return rc;
+    while (!run->hosts->is_over && hear(run, LOOK_MS) >= 0) continue;
+    return judge(run, rc);
+}
+
+void shmt_hosts_close(struct shmt_run *run) {
+    struct shmt_hosts *h = run->hosts;
+    int status;
+    if (!is_linked(run)) return;
+    if (h->desk >= 0) close(h->desk);
+    while (h->link > 0 && waitpid(h->link, &status, 0) < 0 && errno == EINTR) continue;
+    free(h->packet);
+    *h = (struct shmt_hosts){.desk = -1};
+}

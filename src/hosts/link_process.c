@@ -1,0 +1,258 @@
+/* The link's process: see link_process.h. One thread, beside those of the carrier's library. */
+#include "hosts/link_process.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "backends/shm/shm.h"
+#include "base/process.h"
+#include "link/exchange.h"
+#include "runtime/settle.h"
+#include "sync/host.h"
+
+_Static_assert(sizeof(struct shmt_desk_work) <= SHMT_MOST_AGREED, "a spec is one packet");
+
+#define RUN       1                      /* all hosts of a run have the same list, which they compare */
+#define START_NS  UINT64_C(600000000000) /* how long to wait for hosts that have not come */
+#define LOOK_NS   UINT64_C(250000000)    /* between two looks at who is there */
+#define QUIET_NS  UINT64_C(2000000000)   /* nobody hears that hosts are waited for if they come by then, */
+#define REMIND_NS UINT64_C(60000000000)  /* and again after as long */
+
+struct server {
+    const struct shmt_link_plan *plan;
+    int desk;
+    bool hung_up;
+    struct shmt_carrier *carrier;
+    struct shmt_lanes *lanes;
+    struct shmt_agreement *agreement;
+    uint64_t look_ns, remind_ns;
+    bool awaited; /* somebody has heard that hosts are waited for */
+    bool suspected[SHMT_MAX_HOSTS];
+    struct shmt_desk_packet in, out;
+};
+
+static void say(struct server *s, enum shmt_desk_kind kind, int status, const char *text) {
+    s->out.kind = kind;
+    s->out.rank = s->plan->self;
+    s->out.status = status;
+    shmt_desk_write(&s->out, text);
+    if (shmt_desk_send(s->desk, &s->out, -1) < 0) s->hung_up = true;
+}
+
+/* ---- who is there ---- */
+
+/* "host 1 (b:5000), host 2 (c:5000)" */
+static uint32_t name_missing(const struct server *s, char *out, size_t bytes) {
+    uint32_t n = 0;
+    size_t used = 0;
+    out[0] = '\0';
+    for (uint32_t host = 0; host < s->plan->hosts.n; host++) {
+        if (host == s->plan->self || shmt_lanes_peer(s->lanes, host, NULL) != SHMT_PEER_UNKNOWN) continue;
+        if (used < bytes)
+            used += (size_t)snprintf(out + used, bytes - used, "%s%s", n ? ", " : "", shmt_lanes_name(s->lanes, host));
+        n++;
+    }
+    return n;
+}
+
+static void look_for_missing(struct server *s, uint64_t now_ns) {
+    char names[400], line[480];
+    if (now_ns < s->remind_ns && !s->awaited) return;
+    const uint32_t n = name_missing(s, names, sizeof names);
+    if (n > 0 && now_ns >= s->remind_ns) {
+        snprintf(line, sizeof line, "waiting for %s", names);
+        say(s, SHMT_DESK_NOTE, 0, line);
+        s->remind_ns = now_ns + REMIND_NS;
+        s->awaited = true;
+    } else if (n == 0 && s->awaited) {
+        snprintf(line, sizeof line, "all %u hosts are there", s->plan->hosts.n);
+        say(s, SHMT_DESK_NOTE, 0, line);
+        s->awaited = false;
+    }
+}
+
+static void look_for_suspects(struct server *s) {
+    char line[SHMT_HOST_NAME + 80];
+    for (uint32_t host = 0; host < s->plan->hosts.n; host++) {
+        const enum shmt_peer_state state = shmt_lanes_peer(s->lanes, host, NULL);
+        const bool suspect = state == SHMT_PEER_SUSPECT, back = state == SHMT_PEER_THERE && s->suspected[host];
+        if (host == s->plan->self || (!back && (!suspect || s->suspected[host]))) continue;
+        snprintf(line, sizeof line, back ? "%s is there again" : "%s is silent: it is waited for, for %.0f s",
+                 shmt_lanes_name(s->lanes, host), (double)s->plan->lost_ns * 1e-9);
+        say(s, SHMT_DESK_NOTE, 0, line);
+        s->suspected[host] = suspect;
+    }
+}
+
+/* The other end of the desk is closed: its process has ended, or has no use for us any more. */
+static bool is_hung_up(const struct server *s) {
+    char byte;
+    return recv(s->desk, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+static bool goes_on(void *arg) {
+    struct server *s = arg;
+    const uint64_t now_ns = shmt_now_ns();
+    if (now_ns >= s->look_ns) {
+        s->look_ns = now_ns + LOOK_NS;
+        look_for_missing(s, now_ns);
+        look_for_suspects(s);
+    }
+    s->hung_up = s->hung_up || is_hung_up(s);
+    return !s->hung_up;
+}
+
+/* ---- the network ---- */
+
+static int open_carrier(struct server *s, struct shmt_error *e) {
+    const struct shmt_link_plan *plan = s->plan;
+    static char endpoint[SHMT_MAX_HOSTS][SHMT_MOST_HOST_TEXT], listen[SHMT_MOST_HOST_TEXT];
+    const char *endpoints[SHMT_MAX_HOSTS];
+    shmt_cluster_listen(&plan->hosts, plan->hosts_text, plan->self, listen);
+    for (uint32_t host = 0; host < plan->hosts.n; host++) {
+        shmt_cluster_name(&plan->hosts, plan->hosts_text, host, "tcp://", endpoint[host]);
+        endpoints[host] = endpoint[host];
+    }
+    const struct shmt_zmq_spec spec = {.self = plan->self,
+                                       .n_hosts = plan->hosts.n,
+                                       .listen = listen,
+                                       .endpoint = endpoints,
+                                       .keys = plan->has_keys ? &plan->keys : NULL};
+    return shmt_zmq_open(&spec, &s->carrier, e);
+}
+
+static int make_lanes(struct server *s, struct shmt_error *e) {
+    const struct shmt_link_plan *plan = s->plan;
+    static char name[SHMT_MAX_HOSTS][SHMT_MOST_HOST_TEXT];
+    const char *address[SHMT_MAX_HOSTS];
+    for (uint32_t host = 0; host < plan->hosts.n; host++) {
+        shmt_cluster_name(&plan->hosts, plan->hosts_text, host, "", name[host]);
+        address[host] = name[host];
+    }
+    const struct shmt_lanes_spec spec = {.carrier = s->carrier,
+                                         .self = plan->self,
+                                         .n_hosts = plan->hosts.n,
+                                         .run = RUN,
+                                         .life = shmt_life_begins_ns(), /* greater in each life of this host */
+                                         .window_bytes = SHMT_LANES_WINDOW,
+                                         .beat_ns = SHMT_LANES_BEAT,
+                                         .suspect_ns = SHMT_LANES_SUSPECT,
+                                         .lost_ns = plan->lost_ns,
+                                         .address = address};
+    int rc = shmt_lanes_make(&spec, &s->lanes, e);
+    if (rc == 0) rc = shmt_agreement_make(s->lanes, plan->self, plan->hosts.n, goes_on, s, &s->agreement, e);
+    return rc;
+}
+
+static int open_all(struct server *s, struct shmt_error *e) {
+    int rc = open_carrier(s, e);
+    if (rc == 0) rc = make_lanes(s, e);
+    s->remind_ns = shmt_now_ns() + QUIET_NS;
+    return rc;
+}
+
+static void close_all(struct server *s) {
+    shmt_agreement_free(s->agreement);
+    shmt_lanes_free(s->lanes);
+    if (s->carrier) shmt_carrier_close(s->carrier);
+}
+
+/* ---- what the run asks for ---- */
+
+static int agree(struct server *s, struct shmt_error *e) {
+    const int rc = shmt_agreement_gather(s->agreement, s->in.bytes, s->in.n, START_NS, e);
+    for (uint32_t host = 0; host < s->plan->hosts.n && rc == 0; host++) {
+        const unsigned char *text = shmt_agreement_text(s->agreement, host, &s->out.n);
+        s->out.kind = SHMT_DESK_SAID;
+        s->out.rank = host;
+        memcpy(s->out.bytes, text, s->out.n);
+        if (shmt_desk_send(s->desk, &s->out, -1) < 0)
+            return shmt_fail(e, SHMTRAIN_E_STOPPED, "the run of this host was given up");
+    }
+    return rc;
+}
+
+/* At the link's seat, to the end. */
+static int work(struct server *s, int store_fd, struct shmt_error *e) {
+    static struct shmt_desk_work work;
+    struct shmt_store *store;
+    if (s->in.n != sizeof work || store_fd < 0) return shmt_fail(e, SHMTRAIN_E_SYSTEM, "the link has got no store");
+    memcpy(&work, s->in.bytes, sizeof work);
+    int rc = shmt_shm_attach(&work.spec, store_fd, 0, &store, e);
+    close(store_fd);
+    if (rc < 0) return rc;
+    const struct shmt_exchange_place place = {.backend = &SHMT_BACKEND_SHM,
+                                              .store = store,
+                                              .spec = &work.spec,
+                                              .lanes = s->lanes,
+                                              .agreement = s->agreement,
+                                              .start_ns = START_NS,
+                                              .goes_on = goes_on,
+                                              .arg = s,
+                                              .begins = true,
+                                              .scores = work.scores};
+    rc = shmt_exchange_run(&place, e);
+    SHMT_BACKEND_SHM.store->destroy(store);
+    return rc;
+}
+
+/* Until the run is over, or given up. */
+static int serve(struct server *s, struct shmt_error *e) {
+    int rc = 0, store_fd;
+    while (rc == 0 && goes_on(s)) {
+        const int got = shmt_desk_receive(s->desk, 0, &s->in, &store_fd);
+        if (got == 1 && s->in.kind == SHMT_DESK_WORK) return work(s, store_fd, e);
+        if (got == 1 && store_fd >= 0) close(store_fd);
+        if (got == 1 && s->in.kind == SHMT_DESK_AGREE) rc = agree(s, e);
+        if (got == 0) rc = shmt_agreement_idle(s->agreement, e);
+        if (got < 0) s->hung_up = true;
+    }
+    return rc < 0 ? rc : shmt_fail(e, SHMTRAIN_E_STOPPED, "the run of this host was given up");
+}
+
+static _Noreturn void run(const struct shmt_link_plan *plan, int desk, const sigset_t *masked) {
+    static struct server server;
+    struct server *s = &server;
+    struct shmt_error e = {0};
+    shmt_settle_signals(masked);
+    shmt_settle_name("link", -1);
+    s->plan = plan;
+    s->desk = desk;
+    int rc = open_all(s, &e);
+    if (rc == 0) {
+        say(s, SHMT_DESK_OPEN, 0, "");
+        rc = serve(s, &e);
+        if (rc < 0) shmt_lanes_part(s->lanes);
+    }
+    say(s, SHMT_DESK_OVER, rc, e.text);
+    close_all(s);
+    _exit(EXIT_SUCCESS);
+}
+
+int shmt_link_fork(const struct shmt_link_plan *plan, int *desk_out, pid_t *pid_out, struct shmt_error *e) {
+    int sockets[2];
+    sigset_t all, masked;
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
+        return shmt_fail_errno(e, "cannot make sockets for the link to other hosts");
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &masked);
+    const pid_t pid = fork();
+    if (pid == 0) {
+        close(sockets[0]);
+        run(plan, sockets[1], &masked);
+    }
+    const int code = errno;
+    pthread_sigmask(SIG_SETMASK, &masked, NULL);
+    close(sockets[1]);
+    *desk_out = sockets[0];
+    *pid_out = pid;
+    if (pid > 0) return 0;
+    close(sockets[0]);
+    errno = code;
+    return shmt_fail_errno(e, "cannot start the link to other hosts");
+}
