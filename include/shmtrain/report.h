@@ -87,7 +87,7 @@ struct shmtrain_report {
     uint32_t stopped; /* 1: it ended before its last epoch was done */
     const char
         *stopped_by; /* the option that has ended it ("steps", "time-limit", "target-loss", "patience", "tolerance"), "request"
-                               for shmtrain_store_stop, "precision" where floats can come no nearer to the optimum; "": it was not
+                               for shmtrain_store_stop, "host" where another host has, "precision" where floats can come no nearer to the optimum; "": it was not
                                stopped, or another program knows */
     uint32_t batch, item; /* examples per update (aggregate), per work item (live) */
     uint64_t seed;
@@ -152,6 +152,8 @@ struct shmtrain_report {
     const char
         *spawn; /* what workers are: "processes", "threads" or "fibers", whose times are virtual; "": another program knows */
     const char *sim; /* what work takes in virtual time, as option sim has it, with what was measured; "": nothing was said */
+    uint32_t hosts, host; /* of the run, and which of them this one is, from 0 (options hosts, rank); 1 and 0: one alone */
+    uint64_t sent_bytes, received_bytes; /* between hosts, by this one */
 };
 
 /* What one worker does, seen from outside. */

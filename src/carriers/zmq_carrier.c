@@ -316,6 +316,14 @@ static void list_items(struct carrier *c) {
     if (c->zap) c->item[c->n_items++] = (zmq_pollitem_t){.socket = shmt_zmq_zap_socket(c->zap), .events = ZMQ_POLLIN};
 }
 
+static int cannot_listen(const struct carrier *c, const char *endpoint, struct shmt_error *e) {
+    const char *remedy = errno == EADDRINUSE ? ": another program has this port, or a run that has just ended: use another one"
+                         : errno == EADDRNOTAVAIL ? ": this machine does not have that address: is --rank another host's?"
+                         : errno == EACCES        ? ": ports below 1024 are the system's: use a higher one"
+                                                  : "";
+    return shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot listen at %s: %s%s", endpoint, c->zmq->strerror(errno), remedy);
+}
+
 static int open_all(struct carrier *c, const struct shmt_zmq_spec *spec, struct shmt_error *e) {
     c->context = c->zmq->ctx_new();
     if (!c->context) return failed(c, e, "ZeroMQ cannot start");
@@ -326,7 +334,7 @@ static int open_all(struct carrier *c, const struct shmt_zmq_spec *spec, struct 
         const int rc = shmt_zmq_zap_open(c->zmq, c->context, c->keys, c->n_hosts, &c->zap, e);
         if (rc < 0) return rc;
     }
-    if (listen_at(c, spec->listen) < 0) return failed(c, e, spec->listen);
+    if (listen_at(c, spec->listen) < 0) return cannot_listen(c, spec->listen, e);
     for (uint32_t rank = 0; rank < c->self; rank++)
         if (connect_to(c, rank, spec->endpoint[rank]) < 0) return failed(c, e, spec->endpoint[rank]);
     list_items(c);

@@ -12,7 +12,15 @@ enum shmt_desk_kind {
     SHMT_DESK_AGREE,    /* run: a text for the other hosts */
     SHMT_DESK_SAID,     /* link: that of host `rank`; one packet for each host, in order of ranks */
     SHMT_DESK_WORK,     /* run: the store is made; a struct shmt_desk_work, and the store's descriptor */
-    SHMT_DESK_OVER      /* link: its last word, a status and its sentence */
+    SHMT_DESK_OVER      /* link: its last word: a status, and a struct shmt_desk_over */
+};
+
+#define SHMT_NO_ENDER UINT32_MAX
+
+struct shmt_desk_over {
+    uint64_t sent_bytes, received_bytes;
+    uint32_t ender;             /* the host that has ended the run; SHMT_NO_ENDER: none */
+    char text[SHMT_ERROR_TEXT]; /* the sentence of the status */
 };
 
 struct shmt_desk_packet {

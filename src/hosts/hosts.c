@@ -78,6 +78,22 @@ static void note_death(struct shmt_hosts *h) {
     h->is_over = true;
 }
 
+static void take_last_word(struct shmt_run *run) {
+    struct shmt_hosts *h = run->hosts;
+    const struct shmt_config *c = run->config;
+    struct shmt_desk_over over = {.ender = SHMT_NO_ENDER};
+    char name[SHMT_MOST_HOST_TEXT];
+    h->is_over = true;
+    if (h->packet->n == sizeof over) memcpy(&over, h->packet->bytes, sizeof over);
+    if (h->packet->status < 0) shmt_fail(&h->verdict, h->packet->status, "%.*s", (int)sizeof over.text, over.text);
+    run->report.sent_bytes = over.sent_bytes;
+    run->report.received_bytes = over.received_bytes;
+    if (over.ender >= c->parsed.hosts.n || over.ender == c->rank) return;
+    run->ended_by_host = true;
+    shmt_cluster_name(&c->parsed.hosts, c->hosts, over.ender, "", name);
+    shmt_log(&run->call->log, "host %u (%s) has ended the run", over.ender, name);
+}
+
 /* Lines for the log are passed on, and the last word is noted. 1: another packet is in hand; 0: none has come; -1: the link is over. */
 static int hear(struct shmt_run *run, int wait_ms) {
     struct shmt_hosts *h = run->hosts;
@@ -88,8 +104,7 @@ static int hear(struct shmt_run *run, int wait_ms) {
         if (got < 0) {
             note_death(h);
         } else if (out->kind == SHMT_DESK_OVER) {
-            h->is_over = true;
-            if (out->status < 0) shmt_fail(&h->verdict, out->status, "%s", shmt_desk_text(out));
+            take_last_word(run);
         } else if (out->kind == SHMT_DESK_NOTE) {
             shmt_log(&run->call->log, "%s", shmt_desk_text(out));
         } else {

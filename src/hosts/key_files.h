@@ -12,5 +12,5 @@ int shmt_key_files_make(const char *file, char public_out[SHMT_ZMQ_KEY], struct 
 
 /* This host's pair, and the keys of n_hosts peers, of which that of `self` must be the pair's. Errors: _DATA, with file and line;
  * _SYSTEM. To be wiped by the caller. */
-int shmt_key_files_read(const char *key_file, const char *peers_file, uint32_t self, uint32_t n_hosts, struct shmt_zmq_keys *out,
-                   struct shmt_error *e);
+int shmt_key_files_read(const char *key_file, const char *peers_file, uint32_t self, uint32_t n_hosts,
+                        struct shmt_zmq_keys *out, struct shmt_error *e);

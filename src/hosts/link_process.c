@@ -33,13 +33,13 @@ struct server {
     uint64_t look_ns, remind_ns;
     bool awaited; /* somebody has heard that hosts are waited for */
     bool suspected[SHMT_MAX_HOSTS];
+    uint32_t ender;
     struct shmt_desk_packet in, out;
 };
 
-static void say(struct server *s, enum shmt_desk_kind kind, int status, const char *text) {
+static void say(struct server *s, enum shmt_desk_kind kind, const char *text) {
     s->out.kind = kind;
     s->out.rank = s->plan->self;
-    s->out.status = status;
     shmt_desk_write(&s->out, text);
     if (shmt_desk_send(s->desk, &s->out, -1) < 0) s->hung_up = true;
 }
@@ -66,12 +66,12 @@ static void look_for_missing(struct server *s, uint64_t now_ns) {
     const uint32_t n = name_missing(s, names, sizeof names);
     if (n > 0 && now_ns >= s->remind_ns) {
         snprintf(line, sizeof line, "waiting for %s", names);
-        say(s, SHMT_DESK_NOTE, 0, line);
+        say(s, SHMT_DESK_NOTE, line);
         s->remind_ns = now_ns + REMIND_NS;
         s->awaited = true;
     } else if (n == 0 && s->awaited) {
         snprintf(line, sizeof line, "all %u hosts are there", s->plan->hosts.n);
-        say(s, SHMT_DESK_NOTE, 0, line);
+        say(s, SHMT_DESK_NOTE, line);
         s->awaited = false;
     }
 }
@@ -84,7 +84,7 @@ static void look_for_suspects(struct server *s) {
         if (host == s->plan->self || (!back && (!suspect || s->suspected[host]))) continue;
         snprintf(line, sizeof line, back ? "%s is there again" : "%s is silent: it is waited for, for %.0f s",
                  shmt_lanes_name(s->lanes, host), (double)s->plan->lost_ns * 1e-9);
-        say(s, SHMT_DESK_NOTE, 0, line);
+        say(s, SHMT_DESK_NOTE, line);
         s->suspected[host] = suspect;
     }
 }
@@ -195,6 +195,7 @@ static int work(struct server *s, int store_fd, struct shmt_error *e) {
                                               .goes_on = goes_on,
                                               .arg = s,
                                               .begins = true,
+                                              .ender_out = &s->ender,
                                               .scores = work.scores};
     rc = shmt_exchange_run(&place, e);
     SHMT_BACKEND_SHM.store->destroy(store);
@@ -215,6 +216,20 @@ static int serve(struct server *s, struct shmt_error *e) {
     return rc < 0 ? rc : shmt_fail(e, SHMTRAIN_E_STOPPED, "the run of this host was given up");
 }
 
+static void say_over(struct server *s, int status, const struct shmt_error *e) {
+    struct shmt_lanes_counts counts = {0};
+    struct shmt_desk_over over = {.ender = s->ender};
+    if (s->lanes) shmt_lanes_count(s->lanes, &counts);
+    over.sent_bytes = counts.sent_bytes;
+    over.received_bytes = counts.received_bytes;
+    memcpy(over.text, e->text, sizeof over.text);
+    s->out.kind = SHMT_DESK_OVER;
+    s->out.status = status;
+    s->out.n = sizeof over;
+    memcpy(s->out.bytes, &over, sizeof over);
+    (void)shmt_desk_send(s->desk, &s->out, -1); /* nobody may want to hear it */
+}
+
 static _Noreturn void run(const struct shmt_link_plan *plan, int desk, const sigset_t *masked) {
     static struct server server;
     struct server *s = &server;
@@ -223,13 +238,14 @@ static _Noreturn void run(const struct shmt_link_plan *plan, int desk, const sig
     shmt_settle_name("link", -1);
     s->plan = plan;
     s->desk = desk;
+    s->ender = SHMT_NO_ENDER;
     int rc = open_all(s, &e);
     if (rc == 0) {
-        say(s, SHMT_DESK_OPEN, 0, "");
+        say(s, SHMT_DESK_OPEN, "");
         rc = serve(s, &e);
         if (rc < 0) shmt_lanes_part(s->lanes);
     }
-    say(s, SHMT_DESK_OVER, rc, e.text);
+    say_over(s, rc, &e);
     close_all(s);
     _exit(EXIT_SUCCESS);
 }

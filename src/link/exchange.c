@@ -346,6 +346,14 @@ static void begin_batch(struct exchange *x, const struct shmt_far_batch *batch) 
     }
 }
 
+static void note_enders(struct exchange *x) {
+    for (uint32_t host = x->at.spec->hosts.n; host-- > 0;) {
+        if (is_other(x, host) ? !x->heard[host].stop : !x->stop) continue;
+        if (x->at.ender_out) *x->at.ender_out = host;
+    }
+    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) x->stop |= is_other(x, host) && x->heard[host].stop;
+}
+
 static int exchange_batch(struct exchange *x, const struct shmt_far_batch *batch) {
     begin_batch(x, batch);
     if (x->error.status == 0) send_pieces(x);
@@ -353,7 +361,7 @@ static int exchange_batch(struct exchange *x, const struct shmt_far_batch *batch
     if (x->error.status == 0) send_end(x);
     while (x->error.status == 0 && !all_have_ended(x)) receive(x, shmt_now_ns() + PULSE_NS);
     if (x->error.status != 0) return x->error.status;
-    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) x->stop |= is_other(x, host) && x->heard[host].stop;
+    note_enders(x);
     x->open = false;
     x->number++;
     return x->at.backend->far->publish(x->seat, x->stop);

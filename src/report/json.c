@@ -70,6 +70,7 @@ const struct shmt_field SHMT_CHOICES[] = {
     FIELD(report, weight_decay), FIELD(report, clip_value), FIELD(report, clip_norm),
     SOME(report, tolerance), FLAG(report, scaled), OBJECT(has_choice, "choice", 0, CHOICE),
     FIELD(report, batch), FIELD(report, item), FIELD(report, seed), FIELD(report, guests),
+    FIELD(report, hosts), FIELD(report, host),
     SOME(report, numa), FIELD(report, numa_nodes), FIELD(report, page_bytes), SOME(report, cpu), SOME(report, blas),
     OBJECT(has_data, "dataset", 0, DATASET), OBJECT(has_valid, "valid", VALID_OFFSET, DATASET),
     {0}};
@@ -109,6 +110,7 @@ const struct shmt_field SHMT_RESULTS[] = {
     GROUP(NULL, COSTS),
     FIELD(report, checkpoints), FIELD(report, checkpoint_seconds),
     FIELD(report, respawns), FIELD(report, redone), FIELD(report, skipped), FIELD(report, stalls),
+    FIELD(report, sent_bytes), FIELD(report, received_bytes),
     FIELD(report, lost_updates), FIELD(report, lost_lowest), FIELD(report, lost_highest),
     FIELD(report, parameter_bytes), AS(SHMT_HEX64, report, parameters_xxh64),
     {0}};

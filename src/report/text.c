@@ -197,6 +197,9 @@ static void add_machine(char *out, size_t bytes, const struct shmtrain_report *r
     if (r->guests > 0) shmt_add(out, bytes, ", places for %u guest%s", r->guests, r->guests == 1 ? "" : "s");
     const bool in_virtual_time = r->spawn && strcmp(r->spawn, "fibers") == 0;
     shmt_add(out, bytes, ", %s backend\n", r->backend);
+    if (r->hosts > 1)
+        shmt_add(out, bytes, "            on this host, which is %u of 0 to %u: each has its own workers\n", r->host,
+                 r->hosts - 1);
     if (in_virtual_time)
         shmt_add(out, bytes, "            fibers: all times and speeds of training are virtual\n");
     else if (r->cores > 0 && r->workers * (uint64_t)r->threads > r->cores)
@@ -287,6 +290,15 @@ static void add_deaths(char *out, size_t bytes, const struct shmtrain_report *r)
     shmt_add(out, bytes, "\n");
 }
 
+static void add_network(char *out, size_t bytes, const struct shmtrain_report *r) {
+    char text[2][16];
+    if (r->hosts <= 1) return;
+    const char *sent = r->sent_bytes < 10000 ? " B" : "B",
+               *received = r->received_bytes < 10000 ? " B" : "B"; /* behind "12.3 k" */
+    shmt_add(out, bytes, "network     %s%s sent, %s%s received\n", shmt_short_number((double)r->sent_bytes, text[0]), sent,
+             shmt_short_number((double)r->received_bytes, text[1]), received);
+}
+
 /* A little more than the gap, in one digit: what a run of the same kind will come to. */
 static double next_tolerance(double gap) {
     const double digit = pow(10, floor(log10(gap)));
@@ -343,12 +355,15 @@ void shmtrain_report_summary(const struct shmtrain_report *r, char *out, size_t 
         shmt_add(out, bytes, ", ended where the gap no longer fell");
     else if (r->stopped_by && strcmp(r->stopped_by, "tolerance") == 0)
         shmt_add(out, bytes, ", ended where the optimum was proved");
+    else if (r->stopped_by && strcmp(r->stopped_by, "host") == 0)
+        shmt_add(out, bytes, ", ended by another host");
     else if (r->stopped_by && r->stopped_by[0] != '\0' && strcmp(r->stopped_by, "request") != 0)
         shmt_add(out, bytes, ", ended by --%s", r->stopped_by);
     shmt_add(out, bytes, "\n");
     shmt_add_costs(out, bytes, r);
     add_checkpoints(out, bytes, r);
     add_deaths(out, bytes, r);
+    add_network(out, bytes, r);
     if (!isnan(r->lost_updates)) {
         shmt_add(out, bytes, "lost        ");
         shmt_add_number(out, bytes, 6, 2, 100 * r->lost_updates);

@@ -216,7 +216,7 @@ int shmt_run_job(struct shmt_run *run, const struct shmt_crew *crew, struct shmt
 
 int shmt_run_begin(struct shmt_run *run) {
     run->began_ns = shmt_now_ns();
-    run->timed_out = false;
+    run->timed_out = run->ended_by_host = false;
     run->loading->passes.kept = run->config->trace[0] != '\0';
     const int rc = shmt_parameters_take(run->params, &run->call->error);
     if (rc < 0) return rc;

@@ -43,7 +43,8 @@ const char *shmt_end_name(uint32_t end) {
                                                    [SHMT_END_STEPS] = "steps",
                                                    [SHMT_END_REQUEST] = "request",
                                                    [SHMT_END_TOLERANCE] = "tolerance",
-                                                   [SHMT_END_PRECISION] = "precision"};
+                                                   [SHMT_END_PRECISION] = "precision",
+                                                   [SHMT_END_HOST] = "host"};
     return end < SHMT_N_ENDS ? NAMES[end] : "";
 }
 

@@ -49,6 +49,7 @@ const struct shmtrain_report SHMT_NO_REPORT = {.size = sizeof(struct shmtrain_re
                                                .lost_updates = NAN,
                                                .lost_lowest = NAN,
                                                .lost_highest = NAN,
+                                               .hosts = 1,
                                                .numa = "",
                                                .cpu = "",
                                                .unwritten = "",
@@ -85,6 +86,8 @@ void shmt_report_describe(struct shmt_run *run, uint32_t n_threads) {
     r->scaled = run->standard->scale != NULL;
     if (run->fits) shmt_fit_describe(run, r);
     shmt_penalty_describe(run, r);
+    r->hosts = spec->hosts.n > 0 ? spec->hosts.n : 1;
+    r->host = spec->hosts.self;
     r->guests = spec->n_guests / shmt_seats_of_worker(spec);
     r->numa_nodes = spec->placement.policy == SHMT_PLACE_OFF ? 1 : spec->placement.n_nodes;
     r->numa = shmt_machine_numa_name(&spec->placement);
@@ -202,7 +205,8 @@ static uint32_t what_ended(struct shmt_run *run) {
     const uint32_t goal = load_relaxed(&shmt_job_board(&run->job)->ended_by); /* the workers have been waited for */
     if (goal != SHMT_END_NOT) return goal;
     if (shmt_stop_asked(run->call)) return SHMT_END_REQUEST;
-    return run->timed_out ? SHMT_END_TIME_LIMIT : SHMT_END_STEPS;
+    if (run->timed_out) return SHMT_END_TIME_LIMIT;
+    return run->ended_by_host ? SHMT_END_HOST : SHMT_END_STEPS;
 }
 
 int shmt_report_finish(struct shmt_run *run) {

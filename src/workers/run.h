@@ -61,6 +61,7 @@ struct shmt_run {
     bool is_generated;                           /* its data: builtin:..., which is there to show the store at work */
     bool fits;                                   /* it is an exact fit (fitting/fit.h) */
     bool scales;                                 /* it takes steps of SGD on features on one scale (standard.h) */
+    bool ended_by_host;                          /* another one has wanted it to stop */
     bool timed_out;                              /* it has been stopped because of its time limit */
     uint64_t began_ns, trained_ns, timed_out_ns; /* monotonic; `trained`: its workers began */
     struct shmt_slow_plan slow;                  /* what job.slow points to */
