@@ -87,8 +87,8 @@ struct shmtrain_report {
     uint32_t stopped; /* 1: it ended before its last epoch was done */
     const char
         *stopped_by; /* the option that has ended it ("steps", "time-limit", "target-loss", "patience", "tolerance"), "request"
-                               for shmtrain_store_stop, "host" where another host has, "precision" where floats can come no nearer to the optimum; "": it was not
-                               stopped, or another program knows */
+                               for shmtrain_store_stop, "host" where another host has, "precision" where floats can come no nearer
+                               to the optimum; "": it was not stopped, or another program knows */
     uint32_t batch, item; /* examples per update (aggregate), per work item (live) */
     uint64_t seed;
     double rate, l1, l2;

@@ -173,6 +173,11 @@ SHMTRAIN_API int shmtrain_fail(shmtrain_session *s, int status, const char *form
 /* ---- who I am ---- */
 SHMTRAIN_API uint32_t shmtrain_rank(const shmtrain_session *s); /* 0 .. workers - 1; beyond: joined by name */
 SHMTRAIN_API uint32_t shmtrain_workers(const shmtrain_session *s);
+
+/* This host among those of the run, from 0, and how many there are (options rank, hosts): 0 and 1 where it runs on one. Ranks of workers
+ * are counted on each host for itself. */
+SHMTRAIN_API uint32_t shmtrain_host(const shmtrain_session *s);
+SHMTRAIN_API uint32_t shmtrain_hosts(const shmtrain_session *s);
 SHMTRAIN_API uint64_t shmtrain_global_step(const shmtrain_session *s);        /* the step of my current item */
 SHMTRAIN_API const char *shmtrain_session_message(const shmtrain_session *s); /* the sentence of the last failed call, or "" */
 

@@ -8,6 +8,7 @@
 #include <shmtrain/data_info.h>
 #include <shmtrain/doctor.h>
 #include <shmtrain/hooks.h>
+#include <shmtrain/hosts.h>
 #include <shmtrain/inspect.h>
 #include <shmtrain/layer.h>
 #include <shmtrain/model.h>

@@ -37,6 +37,8 @@ static const struct shmtrain_option OWN_OPTIONS[] = {
     {"quick", 0, NULL, "", "", PROGRAM, "bench: take a few seconds, with rough figures"},
     {"rounds", 0, "N", "1000", "", PROGRAM, "drill: number of runs to disturb"},
     {"force", 0, NULL, "", "", PROGRAM, "rm: also remove a store that is in use"},
+    {"local", 0, "N", "", "", PROGRAM, "launch: N hosts on this machine"},
+    {"remote-shell", 0, "CMD", "ssh -o BatchMode=yes", "", PROGRAM, "launch: starts a program on a host"},
     {"help", 'h', NULL, "", "", PROGRAM, "print help, for a command if one is named"},
     {"version", 0, NULL, "", "", PROGRAM, "print the version"},
 };
@@ -58,6 +60,8 @@ enum {
     OWN_QUICK,
     OWN_ROUNDS,
     OWN_FORCE,
+    OWN_LOCAL,
+    OWN_REMOTE_SHELL,
     OWN_HELP,
     OWN_VERSION,
     N_OWN
@@ -238,6 +242,12 @@ static void take_own(int own, const char *argument, struct arguments *out) {
         case OWN_FORCE:
             out->force = true;
             break;
+        case OWN_LOCAL:
+            out->local = argument;
+            break;
+        case OWN_REMOTE_SHELL:
+            out->remote_shell = argument;
+            break;
         case OWN_SCORES:
             out->scores = true;
             break;
@@ -300,6 +310,10 @@ static int take_option(struct shmtrain_store *store, const struct given *given, 
         const bool is_list = strchr(given->argument, ',') != NULL || strstr(given->argument, "..") != NULL;
         out->workers = is_list ? given->argument : NULL;
         if (is_list) return 0; /* each number of it is checked by the command */
+    }
+    if (command_takes_names(out->command, o->name)) {
+        out->hosts = given->argument;
+        return check_argument(o, given->argument);
     }
     struct library_option taken = {o->name, o->argument ? given->argument : "1"};
     if (strcmp(o->name, "valid") == 0) taken.value = all_of_valid(out, taken.value);
@@ -366,8 +380,8 @@ int arguments_configure(const struct arguments *a, struct shmtrain_store *store)
 }
 
 int arguments_configure_one(const struct arguments *a, struct shmtrain_store *store) {
-    static const char *const OFF[][2] = {{"name", ""},   {"metrics", ""},    {"trace", ""},   {"record", ""},
-                                         {"replay", ""}, {"checkpoint", ""}, {"resume", "0"}, {"keep", "all"}};
+    static const char *const OFF[][2] = {{"name", ""},       {"metrics", ""}, {"trace", ""},   {"record", ""}, {"replay", ""},
+                                         {"checkpoint", ""}, {"resume", "0"}, {"keep", "all"}, {"hosts", ""}};
     int rc = arguments_configure(a, store);
     for (size_t i = 0; i < sizeof OFF / sizeof *OFF && rc == 0; i++) rc = shmtrain_store_set(store, OFF[i][0], OFF[i][1]);
     return rc;

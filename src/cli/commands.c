@@ -10,7 +10,7 @@
 /* Of one run: several would take turns at them. */
 #define NOT_COMPARED                                                                    \
     "-mode -name -guests -metrics -trace -record -replay -steps -tolerance -log-every " \
-    "-checkpoint -checkpoint-every -keep -resume "
+    "-checkpoint -checkpoint-every -keep -resume -hosts -rank -key -peers -insecure -host-timeout "
 #define TABLES  "input-format label categorical ignore delimiter header " /* how text is read */
 #define SCORING "workers threads seed backend spawn bind " TABLES         /* what scoring with a model goes by */
 
@@ -31,6 +31,8 @@ static const struct command COMMANDS[] = {
     {"rm", "NAME", "remove a named store", "force", 1, 1, rm_run},
     {"join", "NAME", "add workers to a run", "workers threads spawn bind quiet json progress", 1, 1, join_run},
     {"watch", "NAME", "follow a run", "quiet json progress", 1, 1, watch_run},
+    {"launch", "-- WORDS...", "run on several hosts", "local hosts remote-shell", 0, MOST_OPERANDS, launch_run},
+    {"keygen", "FILE", "make keys for a host", "", 1, 1, keygen_run},
     {"doctor", "", "check this machine", "json", 0, 0, doctor_run},
     {"bench", "", "measure this machine", "quick json quiet", 0, 0, bench_run},
     {"drill", "", "kill workers, check results", "rounds seed json quiet", 0, 0, drill_run},
@@ -60,6 +62,10 @@ int command_takes(const struct command *command, const char *option, int is_own)
 int command_takes_list(const struct command *command, const char *option) {
     const int takes_several = strcmp(command->name, "compare") == 0 || strcmp(command->name, "scale") == 0;
     return takes_several && strcmp(option, "workers") == 0;
+}
+
+int command_takes_names(const struct command *command, const char *option) {
+    return strcmp(command->name, "launch") == 0 && strcmp(option, "hosts") == 0;
 }
 
 const char *command_words(const struct command *command) {

@@ -28,6 +28,9 @@ int command_takes(const struct command *command, const char *option, int is_own)
 /* Whether the command takes several values of this option of the library, with commas between them. */
 int command_takes_list(const struct command *command, const char *option);
 
+/* Whether the command takes names of hosts, without their ports, in this option of the library. */
+int command_takes_names(const struct command *command, const char *option);
+
 /* Its page in commands.txt: lines of at most 80 columns. */
 const char *command_words(const struct command *command);
 
@@ -53,5 +56,7 @@ int join_run(struct shmtrain_store *store, const struct arguments *a);
 int watch_run(struct shmtrain_store *store, const struct arguments *a);
 int bench_run(struct shmtrain_store *store, const struct arguments *a);
 int drill_run(struct shmtrain_store *store, const struct arguments *a);
+int launch_run(struct shmtrain_store *store, const struct arguments *a);
+int keygen_run(struct shmtrain_store *store, const struct arguments *a);
 int doctor_run(struct shmtrain_store *store, const struct arguments *a);
 int help_run(struct shmtrain_store *store, const struct arguments *a);

@@ -1,6 +1,8 @@
 /* Files of keys: see keys.h. */
 #include "hosts/key_files.h"
 
+#include <shmtrain/hosts.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
@@ -12,6 +14,8 @@
 
 #include "base/show.h"
 #include "carriers/zmq_library.h"
+
+_Static_assert(SHMTRAIN_KEY_BYTES == SHMT_ZMQ_KEY, "keys of a run are those of its carrier");
 
 #define KEY_LETTERS  (SHMT_ZMQ_KEY - 1)
 #define SECRET_TITLE "# The secret key of a host of shmtrain: it stays on this host.\n"
@@ -57,6 +61,14 @@ int shmt_key_files_make(const char *file, char public_out[SHMT_ZMQ_KEY], struct 
     const int rc = write_pair(file, beside, secret, public_out, e);
     explicit_bzero(secret, sizeof secret);
     free(beside);
+    return rc;
+}
+
+int shmtrain_keygen(const char *file, char public_out[SHMTRAIN_KEY_BYTES], char *message, uint64_t bytes) {
+    struct shmt_error e = {0};
+    const int rc = file && file[0] && public_out ? shmt_key_files_make(file, public_out, &e)
+                                                 : shmt_refuse(&e, "a key needs the name of a file");
+    if (rc < 0 && message && bytes > 0) snprintf(message, bytes, "%s", e.text);
     return rc;
 }
 

@@ -272,5 +272,7 @@ int shmtrain_fail(shmtrain_session *s, int status, const char *format, ...) {
 
 uint32_t shmtrain_rank(const shmtrain_session *s) { return s->seat->rank; }
 uint32_t shmtrain_workers(const shmtrain_session *s) { return s->spec->n_workers; }
+uint32_t shmtrain_host(const shmtrain_session *s) { return s->spec->hosts.self; }
+uint32_t shmtrain_hosts(const shmtrain_session *s) { return s->spec->hosts.n > 0 ? s->spec->hosts.n : 1; }
 uint64_t shmtrain_global_step(const shmtrain_session *s) { return s->work.step; }
 const char *shmtrain_session_message(const shmtrain_session *s) { return s->error.text; }

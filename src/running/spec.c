@@ -27,6 +27,7 @@
 #include "workers/deaths.h"
 
 #define SPIN_NS      200000 /* with a processor for each worker: a futex wake costs a quarter of this */
+#define LINK_THREADS 2      /* the link's, and its carrier's, want a processor each while workers wait for other hosts */
 #define TRACE_EVENTS 65536  /* of each thread that trains, the last ones: 2 MiB */
 
 /* Where nobody names a mode, but an axis that only some modes have: the mode that is known for it. NULL: none is called for. */
@@ -432,7 +433,8 @@ int shmt_spec_of_config(struct shmt_run *run, const struct shmt_crew *crew, cons
     if (c->parsed.hosts.n > 1) out->hosts = (struct shmt_hosts_plan){.n = c->parsed.hosts.n, .self = (uint32_t)c->rank};
     out->pauses = pauses_of_config(run);
     out->spin_ns = crew->kind == &SHMT_TEAM_FIBERS ? 0 : SPIN_NS; /* where time passes only for who sleeps */
-    out->spin_seats = (uint32_t)((uint64_t)shmt_topo_cpus(crew->topo) * crew->n_seats / (crew->n_workers * crew->n_threads));
+    const uint64_t cpus = shmt_topo_cpus(crew->topo), others = out->hosts.n > 1 ? LINK_THREADS : 0;
+    out->spin_seats = (uint32_t)((cpus > others ? cpus - others : 0) * crew->n_seats / (crew->n_workers * crew->n_threads));
     for (uint32_t t = 0; t < run->params->n_tables; t++) {
         out->table[t] = run->params->table[t].table;
         out->l2_rows[t] = run->params->table[t].l2_rows;

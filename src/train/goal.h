@@ -30,6 +30,7 @@ enum shmt_end {
  * than any. */
 enum shmt_end shmt_goal_reached(const struct shmt_goal *goal, const struct shmtrain_epoch *epoch, uint32_t n);
 
-/* The option that stands behind an end, "request" for _REQUEST, "precision" for _PRECISION, "host" for _HOST, "" for _NOT and for what is none of them. */
+/* The option that stands behind an end, "request" for _REQUEST, "precision" for _PRECISION, "host" for _HOST, "" for _NOT and for what is
+ * none of them. */
 const char *shmt_end_name(uint32_t end);
 enum shmt_end shmt_end_of(const char *name); /* the other way; _NOT for what is none */

@@ -1,0 +1,169 @@
+/* shmtrain launch: what is asked for. See launch.h. */
+#include "cli/launch/launch.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "cli/arguments.h"
+#include "cli/talk.h"
+
+#define FIRST_PORT 5000
+
+/* ---- hosts ---- */
+
+/* Ports that are free now, all at a time so that they differ. */
+static int find_ports(struct launch *l) {
+    int fd[LAUNCH_MOST_HOSTS], status = 0;
+    uint32_t n = 0;
+    for (; n < l->n && status == 0; n++) {
+        struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+        socklen_t bytes = sizeof at;
+        fd[n] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (fd[n] < 0 || bind(fd[n], (struct sockaddr *)&at, bytes) < 0 ||
+            getsockname(fd[n], (struct sockaddr *)&at, &bytes) < 0)
+            status = talk_refuse("cannot find a free port: %s", strerror(errno));
+        snprintf(l->host[n].name, sizeof l->host[n].name, "127.0.0.1");
+        snprintf(l->host[n].address, sizeof l->host[n].address, "127.0.0.1:%u", ntohs(at.sin_port));
+    }
+    while (n-- > 0)
+        if (fd[n] >= 0) close(fd[n]);
+    return status;
+}
+
+static int take_local(struct launch *l, const char *text) {
+    char *end;
+    const unsigned long n = strtoul(text, &end, 10);
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || n < 1 || n > LAUNCH_MOST_HOSTS)
+        return talk_refuse("--local %s: expected a number of hosts, from 1 to %d", text, LAUNCH_MOST_HOSTS);
+    l->n = (uint32_t)n;
+    l->local = true;
+    return find_ports(l);
+}
+
+/* A host that stands there several times has as many ports. */
+static unsigned port_for(const struct launch *l, const char *name) {
+    unsigned port = FIRST_PORT;
+    for (uint32_t other = 0; other < l->n; other++) port += strcmp(l->host[other].name, name) == 0;
+    return port;
+}
+
+static int take_host(struct launch *l, const char *at, size_t n) {
+    if (l->n == LAUNCH_MOST_HOSTS) return talk_refuse("--hosts: at most %d hosts", LAUNCH_MOST_HOSTS);
+    struct launch_host *h = &l->host[l->n];
+    const char *login = memchr(at, '@', n), *colon = memrchr(at, ':', n);
+    const size_t name = colon ? (size_t)(colon - at) : n;
+    if (name == 0 || name >= sizeof h->name || at[0] == '-')
+        return talk_refuse("--hosts: expected names of hosts, with commas between them, as in a,b or a:5000,b:5000");
+    memcpy(h->name, at, name);
+    h->name[name] = '\0';
+    const char *address = login ? h->name + (login - at) + 1 : h->name; /* the remote shell takes user@host */
+    if (colon)
+        snprintf(h->address, sizeof h->address, "%s%.*s", address, (int)(n - name), colon);
+    else
+        snprintf(h->address, sizeof h->address, "%s:%u", address, port_for(l, h->name));
+    l->n++;
+    return 0;
+}
+
+static int take_hosts(struct launch *l, const char *text) {
+    for (const char *at = text;; at++) {
+        const size_t n = strcspn(at, ",");
+        if (take_host(l, at, n) != 0) return 2;
+        at += n;
+        if (*at == '\0') return 0;
+    }
+}
+
+static void list_hosts(struct launch *l) {
+    size_t used = 0;
+    for (uint32_t rank = 0; rank < l->n; rank++)
+        used += (size_t)snprintf(l->list + used, sizeof l->list - used, "%s%s", rank ? "," : "", l->host[rank].address);
+}
+
+/* ---- starting ---- */
+
+static int find_places(struct launch *l) {
+    const ssize_t n = readlink("/proc/self/exe", l->program, sizeof l->program - 1);
+    if (n < 0 || !getcwd(l->folder, sizeof l->folder))
+        return talk_refuse("cannot find this program and folder: %s", strerror(errno));
+    l->program[n] = '\0';
+    return 0;
+}
+
+/* "%r" in a word is the host's rank: files of several hosts in one folder have names of their own. To be freed. */
+static char *for_rank(const char *word, uint32_t rank) {
+    char *out;
+    size_t n;
+    FILE *f = open_memstream(&out, &n);
+    if (!f) return NULL;
+    for (; *word; word++) {
+        if (word[0] == '%' && word[1] == 'r')
+            fprintf(f, "%u", rank), word++;
+        else
+            fputc(*word, f);
+    }
+    return fclose(f) == 0 ? out : NULL;
+}
+
+static int start_local(struct launch *l, uint32_t rank) {
+    char number[16], *word[LAUNCH_MOST_WORDS] = {l->program, "--hosts", l->list, "--rank", number};
+    int n = 5;
+    snprintf(number, sizeof number, "%u", rank);
+    for (int i = 0; i < l->n_words; i++) word[n++] = l->word[i];
+    return launch_start(l, rank, word, NULL, 0);
+}
+
+static int start_remote(struct launch *l, uint32_t rank) {
+    char *word[LAUNCH_MOST_WORDS] = {0}, *script, *input;
+    size_t n = 0;
+    int status = remote_words(l, rank, word, &script, &input, &n);
+    if (status == 0) status = launch_start(l, rank, word, input, n);
+    free(word[0]); /* all words of the remote shell are one piece */
+    free(script);
+    free(input);
+    return status;
+}
+
+static int start(struct launch *l, uint32_t rank) {
+    char *own[LAUNCH_MOST_WORDS], **all = l->word;
+    int status = 0;
+    for (int i = 0; i < l->n_words; i++)
+        if (!(own[i] = for_rank(all[i], rank))) status = talk_refuse("not enough memory");
+    l->word = own;
+    if (status == 0) status = l->local ? start_local(l, rank) : start_remote(l, rank);
+    l->word = all;
+    for (int i = 0; i < l->n_words; i++) free(own[i]);
+    return status;
+}
+
+static int run(struct launch *l) {
+    int status = find_places(l);
+    list_hosts(l);
+    if (status == 0 && !l->local) status = remote_make_keys(l);
+    for (uint32_t rank = 0; rank < l->n; rank++) l->host[rank].input = l->host[rank].lines = -1;
+    for (uint32_t rank = 0; rank < l->n && status == 0; rank++) status = start(l, rank);
+    const int ended = launch_wait(l); /* those that were started */
+    remote_remove_keys(l);
+    return status != 0 ? status : ended;
+}
+
+int launch_run(struct shmtrain_store *store, const struct arguments *a) {
+    static struct launch l; /* 100 KB */
+    (void)store;
+    if (!a->hosts == !a->local)
+        return talk_refuse("shmtrain launch needs --hosts a,b or --local N; shmtrain help launch says more");
+    if (a->n_operands > LAUNCH_MOST_WORDS - 64) return talk_refuse("more than %d words behind --", LAUNCH_MOST_WORDS - 64);
+    l.remote_shell = a->remote_shell ? a->remote_shell : "ssh -o BatchMode=yes";
+    l.word = (char **)(uintptr_t)a->operand;
+    l.n_words = a->n_operands;
+    const int status = a->local ? take_local(&l, a->local) : take_hosts(&l, a->hosts);
+    if (status != 0) return status;
+    talk_catch_signals(NULL);
+    return run(&l);
+}
