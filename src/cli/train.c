@@ -46,6 +46,13 @@ static int save_elsewhere(struct shmtrain_store *store, const char *path, const 
     return 1;
 }
 
+/* All hosts of a run have the same model, and may have the same folder: the first one writes it. NULL: nothing is to be written here. */
+static const char *output_here(const struct shmtrain_store *store, const struct arguments *a) {
+    if (!a->output || shmtrain_store_report(store)->host == 0) return a->output;
+    talk_note(NULL, "host 0 writes the model");
+    return NULL;
+}
+
 /* 0, or the exit status. */
 static int save(struct shmtrain_store *store, const struct arguments *a) {
     const char *format = a->format ? a->format : "safetensors";
@@ -79,11 +86,12 @@ int train_run(struct shmtrain_store *store, const struct arguments *a) {
     talk_will_save(a->output, arguments_value(a, "trace"));
     talk_catch_signals(store);
     int rc = shmtrain_store_train(store, data);
-    talk_will_save(rc == 0 ? a->output : NULL, NULL); /* a trace has been written by then */
+    const char *output = rc == 0 ? output_here(store, a) : NULL;
+    talk_will_save(output, NULL); /* a trace has been written by then */
     show_close(&show);
-    if (rc == 0 && a->output) status = save(store, a);
+    if (output) status = save(store, a);
     talk_will_save(NULL, NULL);
     if (rc < 0) return talk_fail(store, rc);
     if (status != 0) return talk_exit_status(status);
-    return talk_exit_status(show_result(&show, shmtrain_store_report(store), a->output));
+    return talk_exit_status(show_result(&show, shmtrain_store_report(store), output));
 }

@@ -82,7 +82,7 @@ static void look_for_suspects(struct server *s) {
         const enum shmt_peer_state state = shmt_lanes_peer(s->lanes, host, NULL);
         const bool suspect = state == SHMT_PEER_SUSPECT, back = state == SHMT_PEER_THERE && s->suspected[host];
         if (host == s->plan->self || (!back && (!suspect || s->suspected[host]))) continue;
-        snprintf(line, sizeof line, back ? "%s is there again" : "%s is silent: it is waited for, for %.0f s",
+        snprintf(line, sizeof line, back ? "%s is there again" : "%s is silent: it has %.0f s to come back",
                  shmt_lanes_name(s->lanes, host), (double)s->plan->lost_ns * 1e-9);
         say(s, SHMT_DESK_NOTE, line);
         s->suspected[host] = suspect;
