@@ -21,6 +21,7 @@ _Static_assert(sizeof(struct shmt_desk_work) <= SHMT_MOST_AGREED, "a spec is one
 #define START_NS  UINT64_C(600000000000) /* how long to wait for hosts that have not come */
 #define LOOK_NS   UINT64_C(250000000)    /* between two looks at who is there */
 #define QUIET_NS  UINT64_C(2000000000)   /* nobody hears that hosts are waited for if they come by then, */
+#define FLUSH_NS  UINT64_C(200000000)    /* for what was said, before a host leaves a run that it has given up */
 #define REMIND_NS UINT64_C(60000000000)  /* and again after as long */
 
 struct server {
@@ -98,7 +99,7 @@ static bool is_hung_up(const struct server *s) {
 static bool goes_on(void *arg) {
     struct server *s = arg;
     const uint64_t now_ns = shmt_now_ns();
-    if (now_ns >= s->look_ns) {
+    if (now_ns >= s->look_ns || s->awaited) {
         s->look_ns = now_ns + LOOK_NS;
         look_for_missing(s, now_ns);
         look_for_suspects(s);
@@ -216,6 +217,17 @@ static int serve(struct server *s, struct shmt_error *e) {
     return rc < 0 ? rc : shmt_fail(e, SHMTRAIN_E_STOPPED, "the run of this host was given up");
 }
 
+/* What this host has said still counts: who does not agree with it is to hear why. */
+static void part(struct server *s) {
+    const uint64_t until_ns = shmt_now_ns() + FLUSH_NS;
+    struct shmt_error e = {0};
+    struct shmt_message m;
+    int rc = 0;
+    while (rc >= 0 && !shmt_lanes_are_empty(s->lanes) && shmt_now_ns() < until_ns)
+        if ((rc = shmt_lanes_receive(s->lanes, until_ns, &m, NULL, &e)) == 1) shmt_lanes_release(s->lanes, &m);
+    if (rc >= 0) shmt_lanes_part(s->lanes);
+}
+
 static void say_over(struct server *s, int status, const struct shmt_error *e) {
     struct shmt_lanes_counts counts = {0};
     struct shmt_desk_over over = {.ender = s->ender};
@@ -243,7 +255,7 @@ static _Noreturn void run(const struct shmt_link_plan *plan, int desk, const sig
     if (rc == 0) {
         say(s, SHMT_DESK_OPEN, "");
         rc = serve(s, &e);
-        if (rc < 0) shmt_lanes_part(s->lanes);
+        if (rc < 0) part(s);
     }
     say_over(s, rc, &e);
     close_all(s);

@@ -1,0 +1,104 @@
+/* Option hosts (src/configuration/cluster.h): lists of hosts to their places. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "configuration/cluster.h"
+
+static void a_list_is_hosts_in_order(void **state) {
+    static const char TEXT[] = "a:5000,b.example.org:65535,[2001:db8::7]:1,10.0.0.1:80";
+    static const char *const NAME[] = {"a:5000", "b.example.org:65535", "[2001:db8::7]:1", "10.0.0.1:80"};
+    static const char *const LISTEN[] = {"tcp://*:5000", "tcp://*:65535", "tcp://[2001:db8::7]:1", "tcp://10.0.0.1:80"};
+    struct shmt_cluster c;
+    struct shmt_error e = {0};
+    char out[SHMT_MOST_HOST_TEXT];
+    (void)state;
+    assert_int_equal(shmt_cluster_parse("--hosts", TEXT, &c, &e), 0);
+    assert_int_equal(c.n, 4);
+    for (uint32_t rank = 0; rank < 4; rank++) {
+        shmt_cluster_name(&c, TEXT, rank, "", out);
+        assert_string_equal(out, NAME[rank]);
+        shmt_cluster_listen(&c, TEXT, rank, out);
+        assert_string_equal(out, LISTEN[rank]);
+    }
+    assert_int_equal(shmt_cluster_parse("--hosts", "", &c, &e), 0);
+    assert_int_equal(c.n, 0);
+}
+
+static void what_is_no_list_is_refused_with_the_host_that_is_wrong(void **state) {
+    static const char *const WRONG[][2] = {{"a", "\"a\" is no host"},
+                                           {"a:1,", "\"\" is no host"},
+                                           {",a:1", "\"\" is no host"},
+                                           {":1", "\":1\" is no host"},
+                                           {"-a:1", "\"-a:1\" is no host"},
+                                           {"a b:1", "\"a b:1\" is no host"},
+                                           {"a:1;b:2", "\"a:1;b:2\" is no host"},
+                                           {"2001:db8::7:1", "\"2001:db8::7:1\" is no host"},
+                                           {"[]:1", "\"[]:1\" is no host"},
+                                           {"a:0", "\"a:0\" has no port"},
+                                           {"a:", "\"a:\" has no port"},
+                                           {"a:65536", "\"a:65536\" has no port"},
+                                           {"a:x", "\"a:x\" has no port"},
+                                           {"a:+1", "\"a:+1\" has no port"},
+                                           {"a:01", "\"a:01\" has no port"},
+                                           {"a:1,b:2,A:1", "\"A:1\" stands there twice"}};
+    struct shmt_cluster c;
+    (void)state;
+    for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++) {
+        struct shmt_error e = {0};
+        assert_int_equal(shmt_cluster_parse("--hosts", WRONG[i][0], &c, &e), SHMTRAIN_E_USAGE);
+        if (!strstr(e.text, WRONG[i][1])) fail_msg("%s: %s", WRONG[i][0], e.text);
+    }
+}
+
+static void there_are_at_most_64_hosts_with_names_of_any_usual_length(void **state) {
+    static char text[20000];
+    struct shmt_cluster c;
+    struct shmt_error e = {0};
+    size_t n = 0;
+    (void)state;
+    for (int i = 0; i < 64; i++) n += (size_t)snprintf(text + n, sizeof text - n, "%s%0200d:5000", i ? "," : "", i);
+    assert_int_equal(shmt_cluster_parse("--hosts", text, &c, &e), 0);
+    assert_int_equal(c.n, 64);
+    snprintf(text + n, sizeof text - n, ",b:1");
+    assert_int_equal(shmt_cluster_parse("--hosts", text, &c, &e), SHMTRAIN_E_USAGE);
+    assert_non_null(strstr(e.text, "at most 64 hosts"));
+    e = (struct shmt_error){0};
+    snprintf(text, sizeof text, "%0300d:5000", 1);
+    assert_int_equal(shmt_cluster_parse("--hosts", text, &c, &e), SHMTRAIN_E_USAGE);
+}
+
+static void loopback_is_where_nobody_else_comes(void **state) {
+    static const struct {
+        const char *text;
+        bool is;
+    } LISTS[] = {{"localhost:1,127.0.0.1:2,[::1]:3,127.9.8.7:4", true},
+                 {"LOCALHOST:1,127.0.0.1:2", true},
+                 {"localhost:1,a:2", false},
+                 {"127.example.org:1,localhost:2", false},
+                 {"localhost.example.org:1,localhost:2", false},
+                 {"10.0.0.1:1,127.0.0.1:1", false}};
+    char out[SHMT_MOST_HOST_TEXT];
+    struct shmt_cluster c;
+    struct shmt_error e = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof LISTS / sizeof *LISTS; i++) {
+        assert_int_equal(shmt_cluster_parse("--hosts", LISTS[i].text, &c, &e), 0);
+        assert_int_equal(shmt_cluster_is_loopback(&c, LISTS[i].text), LISTS[i].is);
+    }
+    assert_int_equal(shmt_cluster_parse("--hosts", LISTS[0].text, &c, &e), 0);
+    shmt_cluster_listen(&c, LISTS[0].text, 0, out);
+    assert_string_equal(out, "tcp://127.0.0.1:1"); /* and not at all addresses, without keys */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_list_is_hosts_in_order),
+                                       cmocka_unit_test(what_is_no_list_is_refused_with_the_host_that_is_wrong),
+                                       cmocka_unit_test(there_are_at_most_64_hosts_with_names_of_any_usual_length),
+                                       cmocka_unit_test(loopback_is_where_nobody_else_comes)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

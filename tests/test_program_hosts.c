@@ -1,0 +1,351 @@
+/* The real program on several hosts (--hosts, launch): processes on the loopback of one machine, each a host of its own. Protocols on
+ * networks that lose and reorder: test_lanes.c, test_hosts.c. */
+#include "run_program.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#define SPARSE "builtin:sparse:examples=6000,valid=500,features=3000,nonzeros=12"
+#define DENSE  "builtin:digits:examples=600,valid=100"
+#define LONG   "builtin:sparse:examples=20000,valid=100,features=400,nonzeros=12"
+
+static char g_hosts[4][24], g_list[100];
+
+/* "127.0.0.1:PORT,..." of ports that are free now. */
+static void choose_ports(int n) {
+    int fd[4];
+    g_list[0] = '\0';
+    for (int i = 0; i < n; i++) {
+        struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+        socklen_t bytes = sizeof at;
+        fd[i] = socket(AF_INET, SOCK_STREAM, 0);
+        assert_true(fd[i] >= 0 && bind(fd[i], (struct sockaddr *)&at, bytes) == 0);
+        assert_int_equal(getsockname(fd[i], (struct sockaddr *)&at, &bytes), 0);
+        snprintf(g_hosts[i], sizeof g_hosts[i], "127.0.0.1:%u", ntohs(at.sin_port));
+        snprintf(g_list + strlen(g_list), sizeof g_list - strlen(g_list), "%s%s", i ? "," : "", g_hosts[i]);
+    }
+    for (int i = 0; i < n; i++) close(fd[i]);
+}
+
+#define START_HOST(rank, ...) START("--hosts", g_list, "--rank", rank, __VA_ARGS__)
+
+static void assert_says(const struct program *p, const char *words) {
+    if (!strstr(p->text[ERR], words)) fail_msg("\"%s\" is not in:\n%s", words, p->text[ERR]);
+}
+
+static void end_with(struct program *p, int status, const char *words) {
+    program_finish(p);
+    program_assert_status(p, status);
+    if (words) assert_says(p, words);
+}
+
+static void hash_of(struct program *p, char out[17]) {
+    program_finish(p);
+    program_assert_status(p, 0);
+    json_t *report = program_json(p);
+    snprintf(out, 17, "%s", json_string_value(json_object_get(report, "parameters_xxh64")));
+    json_decref(report);
+}
+
+/* Two hosts in the middle of a run that does not end by itself. */
+static void start_two(struct program *p[2], const char *mode) {
+    choose_ports(2);
+    p[1] = START_HOST("1", "-w", "1", "--mode", mode, "-e", "1000000", LONG);
+    p[0] = START_HOST("0", "-w", "2", "--mode", mode, "-e", "1000000", LONG);
+    program_wait_for_epoch(p[0]);
+    program_wait_for_epoch(p[1]);
+}
+
+/* The link's process is a child of the program, as the supervisor is. */
+static pid_t link_of(const struct program *p) {
+    char command[128], line[32] = "";
+    snprintf(command, sizeof command,
+             "for q in $(cat /proc/%d/task/*/children); do grep -q link /proc/$q/comm && echo $q; done", (int)p->pid);
+    FILE *f = popen(command, "r");
+    assert_non_null(f);
+    assert_non_null(fgets(line, sizeof line, f));
+    pclose(f);
+    return (pid_t)atoi(line);
+}
+
+/* ---- the same bits ---- */
+
+static void parameters_are_those_of_one_host(void **state) {
+    static const char *const RUNS[][4] = {
+        {"logistic", "sgd", SPARSE, "64"}, {"logistic", "adam", SPARSE, "500"}, {"mlp", "momentum", DENSE, "64"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof RUNS / sizeof *RUNS; i++) {
+        const char *model = RUNS[i][0], *rule = RUNS[i][1], *data = RUNS[i][2], *batch = RUNS[i][3];
+        char one[17], many[17];
+        HASH(one, "-w", "1", "--mode", "sync", "-e", "2", "-M", model, "--optimizer", rule, "--batch", batch, data);
+        for (int n = 2; n <= 3; n++) {
+            static const char *const RANK[] = {"0", "1", "2"}, *const WORKERS[] = {"1", "2", "1"};
+            struct program *p[3];
+            choose_ports(n);
+            for (int rank = 0; rank < n; rank++)
+                p[rank] = START_HOST(RANK[rank], "-q", "--json", "-w", WORKERS[rank], "--mode", "sync", "-e", "2", "-M", model,
+                                     "--optimizer", rule, "--batch", batch, data);
+            for (int rank = 0; rank < n; rank++) {
+                hash_of(p[rank], many);
+                assert_string_equal(many, one);
+            }
+        }
+    }
+}
+
+static void a_report_says_which_host_it_is_and_what_was_sent(void **state) {
+    struct program *p[2];
+    (void)state;
+    choose_ports(2);
+    p[1] = START_HOST("1", "-q", "--json", "-w", "1", "-e", "1", SPARSE);
+    p[0] = START_HOST("0", "-w", "1", "-e", "1", SPARSE);
+    program_finish(p[1]);
+    program_assert_status(p[1], 0);
+    json_t *report = program_json(p[1]);
+    assert_true(program_number(report, "hosts") == 2 && program_number(report, "host") == 1);
+    assert_true(program_number(report, "sent_bytes") > 1000 && program_number(report, "received_bytes") > 1000);
+    assert_string_equal(json_string_value(json_object_get(report, "write")), "aggregate"); /* nobody has named a mode */
+    json_decref(report);
+    end_with(p[0], 0, NULL);
+    assert_non_null(strstr(p[0]->text[OUT], "on this host, which is 0 of 0 to 1"));
+    assert_non_null(strstr(p[0]->text[OUT], "\nnetwork     "));
+    for (const char *line = p[0]->text[OUT]; *line; line = strchr(line, '\n') + 1) assert_true(strcspn(line, "\n") <= 80);
+}
+
+/* What all find at the end of an epoch ends them there; nobody begins another batch. */
+static void a_goal_ends_all_hosts_with_the_same_epoch(void **state) {
+    char one[17], many[17];
+    struct program *p[2];
+    (void)state;
+    HASH(one, "-w", "1", "--mode", "sync", "-e", "9", "--target-loss", "0.64", SPARSE);
+    choose_ports(2);
+    p[1] = START_HOST("1", "-q", "--json", "-w", "1", "-e", "9", "--target-loss", "0.64", SPARSE);
+    p[0] = START_HOST("0", "-q", "--json", "-w", "1", "-e", "9", "--target-loss", "0.64", SPARSE);
+    for (int rank = 0; rank < 2; rank++) {
+        program_finish(p[rank]);
+        program_assert_status(p[rank], 0);
+        json_t *report = program_json(p[rank]);
+        snprintf(many, sizeof many, "%s", json_string_value(json_object_get(report, "parameters_xxh64")));
+        assert_string_equal(json_string_value(json_object_get(report, "stopped_by")), "target-loss");
+        assert_string_equal(many, one);
+        json_decref(report);
+    }
+}
+
+/* ---- agreement ---- */
+
+static void what_differs_is_named_on_all_hosts(void **state) {
+    static const char *const OTHER[][3] = {{"--batch=128", SPARSE, "differ in batch: "},
+                                           {"--rate=0.5", SPARSE, "differ in rate: "},
+                                           {"--epochs=3", SPARSE, "differ in epochs: "},
+                                           {"--seed=2", SPARSE, "differ in training data: "}};
+    (void)state;
+    for (size_t i = 0; i < sizeof OTHER / sizeof *OTHER; i++) {
+        choose_ports(2);
+        struct program *a = START_HOST("0", "-q", "-w", "1", "-e", "2", SPARSE),
+                       *b = START_HOST("1", "-q", "-w", "1", "-e", "2", OTHER[i][0], OTHER[i][1]);
+        end_with(a, 2, OTHER[i][2]);
+        end_with(b, 2, OTHER[i][2]);
+        assert_says(a, "host 1 (127.0.0.1:");
+        assert_says(b, "host 0 (127.0.0.1:");
+    }
+}
+
+static void options_that_do_not_fit_are_refused(void **state) {
+    static const struct refusal WRONG[] = {
+        {2, "--hosts names 2 hosts: say with --rank", {"--hosts", "127.0.0.1:7001,127.0.0.1:7002", SPARSE}},
+        {2, "whose ranks are 0 to 1", {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank", "2", SPARSE}},
+        {2, "--rank is for a run over several hosts", {"--rank", "1", SPARSE}},
+        {2, "--hosts: \"a\" is no host", {"--hosts", "a,b", "--rank", "0", SPARSE}},
+        {2, "over a network hosts need keys", {"--hosts", "a:7001,b:7001", "--rank", "0", SPARSE}},
+        {2, "--key and --peers belong together", {"--hosts=a:1,b:2", "--rank=0", "--key", "k", SPARSE}},
+        {2, "--insecure is to go without keys", {"--hosts=a:1,b:2", "--rank=0", "--key=k", "--peers=p", "--insecure", SPARSE}},
+        {1, "cannot open none", {"--hosts=a:1,b:2", "--rank=0", "--key=none", "--peers=p", SPARSE}},
+        {2, "only --mode sync", {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--mode", "async", SPARSE}},
+        {2, "there is no --checkpoint so far", {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--checkpoint=c", SPARSE}},
+        {2,
+         "there is no --tolerance so far",
+         {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--tolerance=1e-4", SPARSE}},
+        {2, "virtual time have no network", {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--spawn=fibers", SPARSE}},
+        {2,
+         "--hosts needs --backend shm",
+         {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--backend=plain", "-w1", SPARSE}},
+        {2, "expected a time from 2s to 24h", {"--host-timeout", "1ms", SPARSE}},
+        {2, "launch needs --hosts a,b or --local N", {"launch", "--", "-e", "1"}},
+        {2, "--local 0: expected a number of hosts", {"launch", "--local", "0", "--", "-e", "1"}},
+        {2, "launch does not use --epochs", {"launch", "--local", "2", "-e", "1", SPARSE}}};
+    (void)state;
+    ASSERT_ALL_REFUSED(WRONG);
+}
+
+static void a_port_that_is_taken_is_named(void **state) {
+    (void)state;
+    choose_ports(2);
+    struct program *first = START_HOST("0", SPARSE);
+    program_wait_for(first, ERR, "waiting for host 1");
+    struct program *second = START_HOST("0", SPARSE);
+    end_with(second, 1, "Address already in use: another program has this port");
+    assert_int_equal(kill(first->pid, SIGINT), 0);
+    end_with(first, 130, "stopped while waiting for other hosts");
+}
+
+/* ---- keys ---- */
+
+static void hosts_with_keys_meet_and_a_stranger_does_not(void **state) {
+    char one[17], many[17], line[64];
+    (void)state;
+    FILE *peers = fopen("peers", "w");
+    for (int i = 0; i < 2; i++) {
+        program_assert_status(RUN("keygen", i ? "b.key" : "a.key"), 0);
+        FILE *public = fopen(i ? "b.key.pub" : "a.key.pub", "r");
+        assert_non_null(fgets(line, sizeof line, public));
+        fputs(line, peers);
+        fclose(public);
+    }
+    fclose(peers);
+    program_assert_refused(RUN("keygen", "a.key"), 2, "a.key is there already");
+    HASH(one, "-w", "1", "--mode", "sync", "-e", "1", SPARSE);
+    choose_ports(2);
+    struct program *a = START_HOST("0", "--key", "a.key", "--peers", "peers", "-q", "--json", "-w", "1", "-e", "1", SPARSE);
+    struct program *stranger = START_HOST("1", "-w", "1", "-e", "1", SPARSE); /* without a key */
+    program_wait_for(stranger, ERR, "waiting for host 0");
+    program_wait_for(a, ERR, "waiting for host 1");
+    assert_int_equal(kill(stranger->pid, SIGINT), 0);
+    end_with(stranger, 130, NULL);
+    struct program *b = START_HOST("1", "--key", "b.key", "--peers", "peers", "-q", "--json", "-w", "1", "-e", "1", SPARSE);
+    hash_of(a, many);
+    assert_string_equal(many, one);
+    hash_of(b, many);
+    assert_string_equal(many, one);
+    assert_says(a, "all 2 hosts are there");
+}
+
+/* ---- deaths and stops ---- */
+
+static void a_host_that_dies_ends_the_others_which_name_it(void **state) {
+    struct program *p[2];
+    (void)state;
+    start_two(p, "sync");
+    assert_int_equal(kill(p[1]->pid, SIGKILL), 0);
+    end_with(p[0], 1, "host 1 (127.0.0.1:");
+    assert_says(p[0], ") is lost");
+    program_assert_gone_within(p[1], 10);
+}
+
+static void a_link_that_dies_ends_its_host(void **state) {
+    struct program *p[2];
+    (void)state;
+    choose_ports(2);
+    p[1] = START_HOST("1", "-w", "1", "-e", "1000000", "--host-timeout", "2s", LONG);
+    p[0] = START_HOST("0", "-w", "1", "-e", "1000000", "--host-timeout", "2s", LONG);
+    program_wait_for_epoch(p[0]);
+    assert_int_equal(kill(link_of(p[1]), SIGKILL), 0);
+    end_with(p[1], 1, "the link to other hosts (process ");
+    assert_says(p[1], "was killed by signal 9");
+    end_with(p[0], 1, ") is lost");
+}
+
+static void a_stop_on_one_host_ends_all_with_the_same_parameters(void **state) {
+    struct program *p[2];
+    const char *hash[2];
+    (void)state;
+    start_two(p, "sync");
+    assert_int_equal(kill(p[1]->pid, SIGINT), 0);
+    end_with(p[1], 130, NULL);
+    end_with(p[0], 0, "has ended the run");
+    assert_non_null(strstr(p[0]->text[OUT], "ended by another host"));
+    for (int i = 0; i < 2; i++) assert_non_null(hash[i] = strstr(p[i]->text[OUT], "xxh64 "));
+    assert_int_equal(strncmp(hash[0], hash[1], 22), 0);
+}
+
+static void a_worker_that_dies_changes_no_bit(void **state) {
+    char one[17], many[17];
+    struct program *p[2];
+    (void)state;
+    HASH(one, "-w", "1", "--mode", "sync", "-e", "40", SPARSE);
+    choose_ports(2);
+    p[1] = START_HOST("1", "-q", "--json", "-w", "2", "-e", "40", SPARSE);
+    p[0] = START_HOST("0", "-q", "--json", "-w", "1", "-e", "40", SPARSE);
+    assert_int_equal(kill(program_worker(p[1], 1), SIGKILL), 0);
+    hash_of(p[0], many);
+    assert_string_equal(many, one);
+    hash_of(p[1], many);
+    assert_string_equal(many, one);
+}
+
+/* ---- launch ---- */
+
+static void launch_runs_hosts_on_this_machine(void **state) {
+    char one[17];
+    (void)state;
+    HASH(one, "-w", "1", "--mode", "sync", "-e", "1", SPARSE);
+    unlink("m.st");
+    struct program *run = RUN("launch", "--local", "3", "--", "-e", "1", "-o", "m.st", "--trace", "t%r.json", SPARSE);
+    program_assert_status(run, 0);
+    assert_non_null(strstr(run->text[OUT], one));
+    assert_says(run, "on host 2: host 0 writes the model");
+    assert_int_equal(access("m.st", F_OK), 0);
+    for (int i = 0; i < 3; i++) assert_int_equal(access(i == 0 ? "t0.json" : i == 1 ? "t1.json" : "t2.json", F_OK), 0);
+    struct program *failed = RUN("launch", "--local", "2", "--", "-e", "1", "nowhere.svm");
+    assert_int_not_equal(failed->status, 0);
+    assert_says(failed, "on host 1: ");
+    assert_says(failed, "nowhere.svm");
+}
+
+static void launch_stops_all_hosts_at_one_point(void **state) {
+    (void)state;
+    struct program *run = START("launch", "--local", "2", "--", "-w", "1", "-e", "1000000", LONG);
+    program_wait_for_epoch(run);
+    assert_int_equal(kill(run->pid, SIGTERM), 0);
+    program_finish(run);
+    program_assert_status(run, 143);
+    assert_non_null(strstr(run->text[OUT], "\nstopped: "));
+}
+
+/* A remote shell that stays here: it drops the host's name. Words come through it as they are. */
+static void launch_by_a_remote_shell_brings_keys_and_words(void **state) {
+    char one[17], command[128];
+    (void)state;
+    HASH(one, "-w", "1", "--mode", "sync", "-e", "1", SPARSE);
+    program_write_file("shell", "#!/bin/sh\necho \"$1\" >> hosts.txt\nshift\nexec sh -c \"$*\"\n");
+    assert_int_equal(chmod("shell", 0755), 0);
+    choose_ports(2);
+    unlink("hosts.txt");
+    struct program *run =
+        RUN("launch", "--hosts", g_list, "--remote-shell", "./shell", "--", "-e", "1", "-o", "it's a \"model\".st", SPARSE);
+    program_assert_status(run, 0);
+    assert_non_null(strstr(run->text[OUT], one));
+    assert_int_equal(access("it's a \"model\".st", F_OK), 0);
+    snprintf(command, sizeof command,
+             "test \"$(sort -u hosts.txt)\" = 127.0.0.1 && ! ls -d /tmp/shmtrain-launch.* 2> /dev/null");
+    assert_int_equal(system(command), 0);
+    choose_ports(2);
+    struct program *stopped =
+        START("launch", "--hosts", g_list, "--remote-shell", "./shell", "--", "-w", "1", "-e", "1000000", LONG);
+    program_wait_for_epoch(stopped);
+    assert_int_equal(kill(stopped->pid, SIGINT), 0);
+    program_finish(stopped);
+    assert_int_not_equal(stopped->status, 0);
+    assert_non_null(strstr(stopped->text[OUT], "\nstopped: "));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {PROGRAM_TEST(parameters_are_those_of_one_host),
+                                       PROGRAM_TEST(a_report_says_which_host_it_is_and_what_was_sent),
+                                       PROGRAM_TEST(a_goal_ends_all_hosts_with_the_same_epoch),
+                                       PROGRAM_TEST(what_differs_is_named_on_all_hosts),
+                                       PROGRAM_TEST(options_that_do_not_fit_are_refused),
+                                       PROGRAM_TEST(a_port_that_is_taken_is_named),
+                                       PROGRAM_TEST(hosts_with_keys_meet_and_a_stranger_does_not),
+                                       PROGRAM_TEST(a_host_that_dies_ends_the_others_which_name_it),
+                                       PROGRAM_TEST(a_link_that_dies_ends_its_host),
+                                       PROGRAM_TEST(a_stop_on_one_host_ends_all_with_the_same_parameters),
+                                       PROGRAM_TEST(a_worker_that_dies_changes_no_bit),
+                                       PROGRAM_TEST(launch_runs_hosts_on_this_machine),
+                                       PROGRAM_TEST(launch_stops_all_hosts_at_one_point),
+                                       PROGRAM_TEST(launch_by_a_remote_shell_brings_keys_and_words)};
+    return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);
+}
