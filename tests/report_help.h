@@ -58,6 +58,7 @@ static struct shmtrain_report ordinary(void) {
                                     .late = "",
                                     .replicas = "one",
                                     .n_replicas = 1,
+                                    .hosts = 1,
                                     .merge = "",
                                     .mode_reason = "",
                                     .stopped_by = "",

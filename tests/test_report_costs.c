@@ -33,6 +33,7 @@ static struct shmtrain_report ordinary(void) {
                                     .late = "drop",
                                     .replicas = "one",
                                     .n_replicas = 1,
+                                    .hosts = 1,
                                     .merge = "mean",
                                     .slow = "",
                                     .backend = "shm",

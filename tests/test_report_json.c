@@ -24,7 +24,7 @@ static const char GOLDEN[] =
     "\"tolerance\":null,"
     "\"scaled\":false,"
     "\"choice\":null,"
-    "\"batch\":256,\"item\":1024,\"seed\":1,\"guests\":0,\"numa\":\"off\",\"numa_"
+    "\"batch\":256,\"item\":1024,\"seed\":1,\"guests\":0,\"hosts\":1,\"host\":0,\"numa\":\"off\",\"numa_"
     "nodes\":1,"
     "\"page_bytes\":4096,\"cpu\":\"avx2\",\"blas\":null,"
     "\"dataset\":{\"name\":\"a9a\",\"examples\":32561,\"features\":123,\"nonzeros\":451592,\"skipped_lines\":0},"
@@ -49,7 +49,8 @@ static const char GOLDEN[] =
     "\"wait_seconds\":0.0,\"wait_epoch_seconds\":0.0,\"merge_seconds\":0.0,\"evaluate_seconds\":0.125,\"checkpoint_seconds\":0."
     "25,"
     "\"load_seconds\":null,\"delay\":null,\"waited_for\":[]}],"
-    "\"checkpoints\":3,\"checkpoint_seconds\":0.125,\"respawns\":3,\"redone\":256,\"skipped\":64,\"stalls\":2,\"lost_updates\":"
+    "\"checkpoints\":3,\"checkpoint_seconds\":0.125,\"respawns\":3,\"redone\":256,\"skipped\":64,\"stalls\":2,"
+    "\"sent_bytes\":0,\"received_bytes\":0,\"lost_updates\":"
     "null,\"lost_lowest\":null,\"lost_highest\":null,\"parameter_bytes\":496,\"parameters_"
     "xxh64\":\"0123456789abcdef\"}\n";
 
