@@ -231,7 +231,7 @@ static void a_host_that_dies_ends_the_others_which_name_it(void **state) {
     start_two(p, "sync");
     assert_int_equal(kill(p[1]->pid, SIGKILL), 0);
     end_with(p[0], 1, "host 1 (127.0.0.1:");
-    assert_says(p[0], ") is lost");
+    assert_says(p[0], ") has left the run");
     program_assert_gone_within(p[1], 10);
 }
 

@@ -4,6 +4,7 @@
 #include <shmtrain/data.h>
 #include <shmtrain/model.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <xxhash.h>
 
@@ -33,10 +34,19 @@ static void state_data(struct shmt_facts *out, const char *name, const struct sh
                    (unsigned long long)hash_of_data(d));
 }
 
-/* As the note of a checkpoint has it; the number of workers may differ. */
+/* How many workers a host has, and how many copies of the parameters these have, is its own affair. */
+static bool is_own(const struct shmt_spec_field *field) {
+    static const char *const OWN[] = {"replicas", "merge", "merge_every"};
+    for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++)
+        if (strcmp(field->is.key, OWN[i]) == 0) return true;
+    return field->part == SHMT_PART_SEATS;
+}
+
+/* As the note of a checkpoint has it. Batches do not go by items, and items not by batches. */
 static void state_field(struct shmt_facts *out, const struct shmt_spec_field *field, const struct shmt_spec *spec) {
     const struct shmt_bounded *is = &field->is;
-    if (!(field->uses & SHMT_IN_NOTE) || field->part == SHMT_PART_SEATS || (field->uses & SHMT_SAME_LIVE)) return;
+    const uint32_t not_here = shmt_policy_is_live(&spec->policy) ? SHMT_SAME_BATCHED : SHMT_SAME_LIVE;
+    if (!(field->uses & SHMT_IN_NOTE) || is_own(field) || (field->uses & not_here)) return;
     if (shmt_bounded_is_real(is))
         shmt_facts_add(out, is->key, "%.9g", shmt_bounded_real(is, spec));
     else if (is->word)

@@ -102,7 +102,8 @@ int shmt_agreement_check_peers(struct shmt_agreement *a, struct shmt_error *e) {
         struct peer *peer = &a->peer[host];
         uint64_t life = 0;
         if (host == a->self) continue;
-        if (shmt_lanes_peer(a->lanes, host, &life) == SHMT_PEER_LOST) return fail(a, SHMTRAIN_E_DIED, "is lost", host, e);
+        (void)shmt_lanes_peer(a->lanes, host, &life);
+        if (shmt_lanes_check(a->lanes, host, e) < 0) return SHMTRAIN_E_DIED;
         if (peer->life == 0) peer->life = life;
         if (life != peer->life) return fail(a, SHMTRAIN_E_DIED, "has restarted", host, e);
     }

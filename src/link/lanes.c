@@ -83,6 +83,7 @@ static bool look_at(struct shmt_lanes *l, const struct shmt_frame *frame, struct
         struct shmt_peer *peer = &l->peer[rank];
         if (head.to_life != l->spec.life || (peer->life != 0 && peer->life != head.life)) return false;
         peer->life = head.life;
+        peer->parted = true;
         shmt_lanes_lose(l, rank);
         return false;
     }

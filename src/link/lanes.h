@@ -89,6 +89,10 @@ void shmt_lanes_part(struct shmt_lanes *lanes);
 /* "host 1 (b:5000)", or "host 1" where there are no addresses. As long as the lanes. */
 const char *shmt_lanes_name(const struct shmt_lanes *lanes, uint32_t rank);
 
+/* _DIED, with a sentence, when the peer is lost: it has been silent; or it has left the run, by its own notice. Who leaves has a reason,
+ * which may be a third one that is silent for us, too, but not yet lost: then that one is named. */
+int shmt_lanes_check(const struct shmt_lanes *lanes, uint32_t rank, struct shmt_error *e);
+
 enum shmt_peer_state shmt_lanes_peer(const struct shmt_lanes *lanes, uint32_t rank, uint64_t *life_out);
 
 /* All that was sent to peers that are not lost has been acknowledged. */

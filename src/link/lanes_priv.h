@@ -38,6 +38,7 @@ struct shmt_peer {
     uint64_t heard_ns, sent_ns;
     uint64_t kept_bytes;
     uint64_t smoothed_ns, variation_ns, rto_ns; /* RFC 6298; smoothed_ns 0: no round trip was measured yet */
+    bool parted;                                /* it was lost by a notice of its own */
     bool full;                                  /* the carrier was, at the last attempt */
     struct shmt_lane lane[SHMT_CHANNELS];
 };
@@ -47,7 +48,9 @@ struct shmt_lanes {
     struct shmt_lanes_counts counts;
     uint64_t judge_ns; /* nothing is due before */
     uint64_t judged_ns;
-    bool changed; /* a peer's state, since shmt_lanes_receive has said so */
+    bool has_lost;
+    uint32_t first_lost; /* has_lost: who was lost before all others */
+    bool changed;        /* a peer's state, since shmt_lanes_receive has said so */
     struct shmt_error error;
     int failed; /* a status of the carrier */
     struct shmt_peer peer[SHMT_MOST_HOSTS];

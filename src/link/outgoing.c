@@ -76,7 +76,7 @@ int shmt_lanes_send(struct shmt_lanes *l, uint32_t to, uint32_t channel, struct 
     if (bytes > SHMT_HEAD_BYTES + SHMT_MOST_BODY)
         return shmt_refuse(e, "a message to %s is longer than %llu bytes", shmt_lanes_name(l, to),
                            (unsigned long long)SHMT_MOST_BODY);
-    if (peer->state == SHMT_PEER_LOST) return shmt_fail(e, SHMTRAIN_E_DIED, "%s is lost", shmt_lanes_name(l, to));
+    if (peer->state == SHMT_PEER_LOST) return shmt_lanes_check(l, to, e);
     if (peer->kept_bytes + bytes > l->spec.window_bytes) return 0;
     struct shmt_kept *kept = malloc(sizeof *kept);
     if (!kept) return shmt_no_memory(e, "for a message to %s", shmt_lanes_name(l, to));

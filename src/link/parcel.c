@@ -24,7 +24,10 @@ _Static_assert(HEAD_BYTES + SHMT_MOST_PARCEL_PIECES * PIECE_BYTES <= SHMT_MOST_B
 _Static_assert(SHMT_MAX_CHUNKS <= SHMT_MOST_PARCEL_PIECES, "the pieces of a batch are one parcel");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "floats go as they are");
 
+#define CLOCK_BYTES 8
+
 static uint64_t bytes_of(enum shmt_parcel_kind kind) {
+    if (kind == SHMT_PARCEL_ROUND) return CLOCK_BYTES;
     return kind == SHMT_PARCEL_PIECES ? PIECE_BYTES : kind == SHMT_PARCEL_BLOCKS ? BLOCK_BYTES : 0;
 }
 
@@ -56,6 +59,8 @@ void shmt_parcel_put_block(unsigned char *entries, uint32_t i, uint64_t block, c
     memcpy(at + 8, values, SHMT_FAR_BLOCK * sizeof *values);
 }
 
+void shmt_parcel_put_clock(unsigned char *entries, uint64_t clock) { shmt_put_little(entries, clock, CLOCK_BYTES); }
+
 void shmt_parcel_end(struct shmt_payload *payload, uint32_t n) {
     unsigned char *bytes = (unsigned char *)(payload + 1);
     shmt_put_little(bytes + AT_N, n, 4);
@@ -71,10 +76,11 @@ bool shmt_parcel_read(const unsigned char *bytes, uint64_t n_bytes, struct shmt_
                                        .number = shmt_get_little(bytes + AT_NUMBER, 8),
                                        .stop = bytes[AT_STOP] != 0,
                                        .entries = bytes + HEAD_BYTES};
-    const bool is_kind = parcel.kind >= SHMT_PARCEL_PIECES && parcel.kind <= SHMT_PARCEL_OVER;
+    const bool is_kind = parcel.kind >= SHMT_PARCEL_PIECES && parcel.kind <= SHMT_PARCEL_ROUND;
     *why_out = "no such message about a batch";
     if (!is_kind || bytes[AT_STOP] > 1 || shmt_get_little(bytes + AT_RESERVED, 2) != 0) return false;
     if (shmt_get_little(bytes + AT_RESERVED_TOO, 4) != 0 || (bytes_of(parcel.kind) == 0 && parcel.n > 0)) return false;
+    if (parcel.kind == SHMT_PARCEL_ROUND && parcel.n != 1) return false;
     *why_out = "a message about a batch of another length than it says";
     if (n_bytes != HEAD_BYTES + parcel.n * bytes_of(parcel.kind)) return false;
     *out = parcel;
@@ -87,6 +93,8 @@ void shmt_parcel_piece(const struct shmt_parcel *parcel, uint32_t i, struct shmt
     out->examples = shmt_get_little(at, 8);
     memcpy(&out->loss, &bits, sizeof bits);
 }
+
+uint64_t shmt_parcel_clock(const struct shmt_parcel *parcel) { return shmt_get_little(parcel->entries, CLOCK_BYTES); }
 
 uint64_t shmt_parcel_block(const struct shmt_parcel *parcel, uint32_t i, float values_out[SHMT_FAR_BLOCK]) {
     const unsigned char *at = parcel->entries + (uint64_t)i * BLOCK_BYTES;

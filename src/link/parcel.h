@@ -1,5 +1,5 @@
-/* What hosts say to one another about a batch: messages on channel SHMT_CHANNEL_EXCHANGE (docs/wire.md). Fields in little endian; a parcel
- * is read whole and checked before anything of it is used. */
+/* What hosts say to one another about a batch, or a round of the live modes: messages on channel SHMT_CHANNEL_EXCHANGE (docs/wire.md).
+ * Fields in little endian; a parcel is read whole and checked before anything of it is used. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,15 +14,16 @@ enum shmt_parcel_kind {
     SHMT_PARCEL_PIECES = 1, /* the first of a batch: what was done of the sender's chunks, and whether it wants to stop */
     SHMT_PARCEL_BLOCKS = 2, /* blocks of the sum of one of the sender's subtrees, those that are not zero */
     SHMT_PARCEL_END = 3,    /* nothing more follows about the batch */
-    SHMT_PARCEL_OVER = 4    /* the sender has the whole run; `number`: behind its last batch */
+    SHMT_PARCEL_OVER = 4,   /* the sender has the whole run; `number`: behind its last batch */
+    SHMT_PARCEL_ROUND = 5   /* the first of a round: `of` 1: the sender's workers rest; a clock */
 };
 
 struct shmt_parcel {
     enum shmt_parcel_kind kind;
-    uint32_t of;     /* PIECES: the first chunk; BLOCKS: the subtree, by its place among the sender's */
-    uint32_t n;      /* pieces, or blocks */
+    uint32_t of;     /* PIECES: the first chunk, or item; BLOCKS: the subtree, by its place among the sender's, or 0 */
+    uint32_t n;      /* pieces, blocks, or clocks (1) */
     uint64_t number; /* of the batch, in the run */
-    bool stop;       /* PIECES */
+    bool stop;       /* PIECES of a batch, ROUND */
     const unsigned char *entries;
 };
 
@@ -36,6 +37,8 @@ struct shmt_payload *shmt_parcel_make(const struct shmt_parcel *parcel, unsigned
 void shmt_parcel_put_piece(unsigned char *entries, uint32_t i, const struct shmt_far_piece *piece);
 void shmt_parcel_put_block(unsigned char *entries, uint32_t i, uint64_t block, const float values[SHMT_FAR_BLOCK]);
 
+void shmt_parcel_put_clock(unsigned char *entries, uint64_t clock);
+
 /* The first n entries are all that there are. */
 void shmt_parcel_end(struct shmt_payload *payload, uint32_t n);
 
@@ -44,4 +47,5 @@ void shmt_parcel_end(struct shmt_payload *payload, uint32_t n);
 /* false: it is none, and *why_out says why. */
 bool shmt_parcel_read(const unsigned char *bytes, uint64_t n_bytes, struct shmt_parcel *out, const char **why_out);
 void shmt_parcel_piece(const struct shmt_parcel *parcel, uint32_t i, struct shmt_far_piece *out);
+uint64_t shmt_parcel_clock(const struct shmt_parcel *parcel); /* of a ROUND */
 uint64_t shmt_parcel_block(const struct shmt_parcel *parcel, uint32_t i, float values_out[SHMT_FAR_BLOCK]);

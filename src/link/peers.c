@@ -18,6 +18,7 @@ static void begin_life(struct shmt_lanes *l, struct shmt_peer *peer, uint64_t li
     }
     become(l, peer, SHMT_PEER_UNKNOWN);
     peer->life = life;
+    peer->parted = false;
     peer->heard_ns = now_ns;
     peer->smoothed_ns = 0;
     peer->rto_ns = SHMT_RTO_FIRST;
@@ -55,6 +56,8 @@ bool shmt_lanes_hear(struct shmt_lanes *l, uint32_t rank, const struct shmt_head
 }
 
 void shmt_lanes_lose(struct shmt_lanes *l, uint32_t rank) {
+    if (!l->has_lost) l->first_lost = rank;
+    l->has_lost = true;
     struct shmt_peer *peer = &l->peer[rank];
     shmt_lanes_forget(peer);
     become(l, peer, SHMT_PEER_LOST);
@@ -66,6 +69,19 @@ void shmt_lanes_part(struct shmt_lanes *l) {
         shmt_lanes_say(l, rank, SHMT_FRAME_LOST, 0, shmt_now_ns());
         shmt_lanes_lose(l, rank);
     }
+}
+
+/* Whom to name when this one has left: one that is silent, or else the one that was lost first. */
+static uint32_t cause_of(const struct shmt_lanes *l, uint32_t rank) {
+    for (uint32_t other = 0; other < l->spec.n_hosts; other++)
+        if (other != l->spec.self && l->peer[other].state == SHMT_PEER_SUSPECT) return other;
+    return l->has_lost ? l->first_lost : rank;
+}
+
+int shmt_lanes_check(const struct shmt_lanes *l, uint32_t rank, struct shmt_error *e) {
+    if (l->peer[rank].state != SHMT_PEER_LOST) return 0;
+    const uint32_t cause = l->peer[rank].parted ? cause_of(l, rank) : rank;
+    return shmt_fail(e, SHMTRAIN_E_DIED, "%s %s", l->name[cause], l->peer[cause].parted ? "has left the run" : "is lost");
 }
 
 enum shmt_peer_state shmt_lanes_peer(const struct shmt_lanes *l, uint32_t rank, uint64_t *life_out) {

@@ -30,6 +30,38 @@ struct shmt_far_piece {
     double loss;
 };
 
+/* The live modes: workers go on while the link reads their host's parameters, and brings to them what other hosts have changed
+ * (link/rounds.c). Each host deals items of its own (shmt_spec_piece_of_host). */
+struct shmt_far_live_ops {
+    /* An epoch: 1; 0: the run is over. Waits for this host's workers where they meet before they begin. */
+    int (*begin)(struct shmt_seat *seat);
+
+    /* 1: all of this host's workers have ended the epoch, what they have pushed is in the parameters, and nobody pushes until `end`.
+     * 0: some work. _STOPPED. Does not wait. */
+    int (*rests)(struct shmt_seat *seat);
+
+    /* Of block `block` of the flat array (SHMT_FAR_BLOCK floats, the last one may be shorter): each float as it is at some moment;
+     * adds to each; or, while all rest, sets them. */
+    void (*read)(struct shmt_seat *seat, uint64_t block, float *out);
+    void (*add)(struct shmt_seat *seat, uint64_t block, const float *change);
+    void (*set)(struct shmt_seat *seat, uint64_t block, const float *value);
+
+    /* Clocks of this epoch: of this host's slowest worker that has work (UINT64_MAX: none has); and what this host's workers are to
+     * take for that of the other hosts' slowest one. */
+    uint64_t (*clock)(struct shmt_seat *seat);
+    void (*reach)(struct shmt_seat *seat, uint64_t clock);
+
+    /* One of this host's items, and one of another's. */
+    void (*piece)(struct shmt_seat *seat, uint64_t piece, struct shmt_far_piece *out);
+    void (*put_piece)(struct shmt_seat *seat, uint64_t piece, const struct shmt_far_piece *of);
+
+    /* This host's workers begin no more items. */
+    void (*stop)(struct shmt_seat *seat);
+
+    /* All rest, and all parameters are set. `stop`: the run ends with this epoch, on all hosts. Waits. */
+    int (*end)(struct shmt_seat *seat, bool stop);
+};
+
 struct shmt_far_ops {
     /* Whenever the seat waits, `pulse` is called every `pulse_ns`: the other hosts want to hear of this one meanwhile. */
     void (*pulse)(struct shmt_seat *seat, uint64_t pulse_ns, void (*pulse)(void *arg), void *arg);
@@ -47,6 +79,8 @@ struct shmt_far_ops {
     /* One of this host's chunks, and one of another's. */
     void (*piece)(struct shmt_seat *seat, uint32_t chunk, struct shmt_far_piece *out);
     void (*put_piece)(struct shmt_seat *seat, uint32_t chunk, const struct shmt_far_piece *piece);
+
+    const struct shmt_far_live_ops *live;
 
     /* All is put, and all hosts agree whether the run ends behind this batch. Waits until it is applied. */
     int (*publish)(struct shmt_seat *seat, bool stop);

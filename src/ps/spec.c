@@ -107,8 +107,13 @@ static int check_hosts(const struct shmt_spec *spec, struct shmt_error *e) {
     if (!shmt_spec_is_linked(spec)) return 0;
     if (spec->hosts.n > SHMT_MAX_HOSTS || spec->hosts.self >= spec->hosts.n)
         return shmt_refuse(e, "at most %d hosts, whose ranks begin with 0", SHMT_MAX_HOSTS);
-    if (!shmt_policy_is_batched(&spec->policy) || shmt_policy_has_equal_copies(&spec->policy) || spec->fits)
-        return shmt_refuse(e, "over several hosts only --mode sync is possible so far");
+    const bool meets = shmt_policy_merges_replicas(&spec->policy) && shmt_policy_merges_together(&spec->policy);
+    const bool live = shmt_policy_is_live(&spec->policy) && !meets;
+    if ((!shmt_policy_is_batched(&spec->policy) && !live) || shmt_policy_has_equal_copies(&spec->policy) || spec->fits)
+        return shmt_refuse(e, "over several hosts only --mode sync, async, hogwild, ssp and node are possible so far");
+    if (live && spec->rule.kind == SHMT_RULE_FTRL)
+        return shmt_refuse(
+            e, "over several hosts ftrl is for --mode sync: its weights follow from state, which stays each host's");
     if (spec->n_guests > 0 || spec->head_bytes > 0 || spec->pauses.allowed || spec->may_lack)
         return shmt_refuse(e, "over several hosts there are no guests, names, checkpoints, or workers that are missing so far");
     return 0;

@@ -4,7 +4,10 @@
 #include "base/random.h"
 #include "consistency/chunks.h"
 
-static uint32_t n_nodes(const struct shmt_spec *spec) { return (uint32_t)shmt_max_u64(1, spec->placement.n_nodes); }
+/* Many hosts have one order of examples, whatever nodes each of them has. */
+static uint32_t n_nodes(const struct shmt_spec *spec) {
+    return shmt_spec_is_linked(spec) ? 1 : (uint32_t)shmt_max_u64(1, spec->placement.n_nodes);
+}
 
 /* Whose examples are dealt by chunks of a batch; else by items. */
 static bool is_batched(const struct shmt_spec *spec) { return shmt_policy_is_batched(&spec->policy); }

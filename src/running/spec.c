@@ -159,9 +159,10 @@ static int policy_of_config(struct shmt_run *run, const struct shmtrain_model *m
     return rc;
 }
 
-#define ITEM   1024 /* examples of a work item, unless the options say so */
-#define OWN    64   /* of own worker functions, whose dense pushes are one update for each item */
-#define SUMMED 128  /* examples between two merges that add up: each copy goes the same way alone, and the sum all of them */
+#define ITEM       1024 /* examples of a work item, unless the options say so */
+#define HOST_ITEMS 128  /* of an epoch, on each of many hosts, at least */
+#define OWN        64   /* of own worker functions, whose dense pushes are one update for each item */
+#define SUMMED     128 /* examples between two merges that add up: each copy goes the same way alone, and the sum all of them */
 
 /* Between two damped merges of the hottest lines: examples of all workers, and parts of an epoch. Of small data it is as large
  * a part as merging needs to be cheap, but there are always some in an epoch. */
@@ -211,12 +212,21 @@ static uint32_t batch_size(const struct shmt_run *run, const struct shmtrain_mod
     return (uint32_t)shmt_min_u64(BATCH, shmt_max_u64(LEAST_BATCH, n_examples / UPDATES));
 }
 
+/* Over many hosts items are dealt to hosts, whatever workers each of them has: so they do not depend on those. */
+static uint32_t item_of_hosts(const struct shmt_run *run, const struct shmtrain_model *model, uint64_t n_examples) {
+    const struct shmt_config *c = run->config;
+    const uint64_t fair = n_examples / (HOST_ITEMS * c->parsed.hosts.n), usual = model ? ITEM : OWN;
+    const uint64_t item = c->item ? c->item : model && model->traits.item ? model->traits.item : usual;
+    return (uint32_t)shmt_max_u64(1, shmt_min_u64(item, fair));
+}
+
 /* In rounds everybody's item is an equal part of the batch. Else small data is dealt in smaller items, so that every worker
  * gets some of it. */
 static uint32_t item_of_config(const struct shmt_run *run, const struct shmt_policy *policy, const struct shmtrain_model *model,
                                uint32_t hot, uint64_t n_examples, const struct shmt_crew *crew) {
     const struct shmt_config *c = run->config;
     if (shmt_policy_has_rounds(policy)) return (uint32_t)shmt_ceil_div(run->batch, crew->n_seats);
+    if (c->parsed.hosts.n > 1) return item_of_hosts(run, model, n_examples);
     const uint64_t fair = shmt_ceil_div(n_examples, 4 * (uint64_t)crew->n_seats);
     const uint64_t item = c->item ? c->item : usual_item(run, policy, model, hot, n_examples, crew);
     return (uint32_t)shmt_max_u64(1, shmt_min_u64(item, fair));

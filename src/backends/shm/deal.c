@@ -7,7 +7,9 @@
 
 void shmt_shm_deal_begin(struct shmt_shm_seat *p) {
     const struct shmt_spec *spec = &p->store->spec;
-    shmt_claims_begin(&p->claims, shmt_spec_pieces(spec), p->seat.rank, shmt_strata_region(spec, p->seat.rank), spec->n_seats);
+    const uint64_t pieces = shmt_spec_pieces_of_host(spec, spec->hosts.self);
+    shmt_claims_begin(&p->claims, pieces, p->seat.rank, shmt_strata_region(spec, p->seat.rank), spec->n_seats);
+    shmt_claims_every(&p->claims, spec->hosts.self, shmt_spec_hosts(spec));
 }
 
 void shmt_shm_stop_counting(struct shmt_shm_seat *p) {
@@ -72,7 +74,7 @@ int shmt_shm_wait_for_slowest(struct shmt_shm_seat *p, uint64_t target) {
 void shmt_shm_align_clocks(struct shmt_shm_seat *p) {
     /* All have met, so every clock is at its last value of the epoch, or already at the largest of these. */
     uint64_t largest = p->clock;
-    for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++)
+    for (uint32_t seat = 0; seat < p->store->spec.n_seats + p->store->layout.links; seat++)
         largest = shmt_max_u64(largest, load_relaxed(&p->store->front[seat].gate.clock));
     p->clock = largest;
     p->slowest = 0; /* members change with the epoch: that of the last one says nothing of a guest that has just come */

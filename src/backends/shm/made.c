@@ -23,7 +23,9 @@ int shmt_shm_plan(const struct shmt_spec *spec, struct shmt_need *out, struct sh
     out->gradient_bytes = shmt_shm_part_bytes(&l->grad) + shmt_shm_part_bytes(&l->map) + shmt_shm_part_bytes(&l->terms_id) +
                           shmt_shm_part_bytes(&l->terms_value);
     out->other_bytes = out->total_bytes - out->parameter_bytes - out->state_bytes - out->gradient_bytes;
-    const uint64_t copies_to_read = shmt_pull_caches_bytes(spec); /* in the workers' own memory */
+    const bool has_rounds = shmt_spec_is_linked(spec) && shmt_policy_is_live(&spec->policy);
+    /* in the workers' own memory, and in the link's (link/rounds.c) */
+    const uint64_t copies_to_read = shmt_pull_caches_bytes(spec) + (has_rounds ? 2 * l->flat.n * sizeof(float) : 0);
     if (!shmt_add_u64(out->other_bytes, copies_to_read, &out->other_bytes) ||
         !shmt_add_u64(out->total_bytes, copies_to_read, &out->total_bytes))
         return shmt_fail(e, SHMTRAIN_E_MEMORY, "the workers' copies of the parameters would be larger than any memory");
@@ -59,6 +61,7 @@ static void begin_words(struct shmt_store *store) {
         store_relaxed(&store->front[seat].working, 1);
     }
     if (store->layout.links > 0) store_relaxed(&store->front[spec->n_seats].alive, 1);
+    if (store->layout.links > 0 && shmt_shm_is_live(store)) store_relaxed(&store->front[spec->n_seats].working, 1);
 }
 
 void shmt_shm_destroy(struct shmt_store *store) {

@@ -75,7 +75,9 @@ static void leave(struct shmt_seat *seat) {
     shmt_own_free(p);
 }
 
-static const struct shmt_shm_engine *engine_of(const struct shmt_policy *policy) {
+static const struct shmt_shm_engine *engine_of(const struct shmt_shm_seat *p) {
+    const struct shmt_policy *policy = &p->store->spec.policy;
+    if (shmt_shm_is_link(p) && shmt_policy_is_live(policy)) return &SHMT_SHM_LINK;
     if (shmt_policy_merges_replicas(policy)) return &SHMT_SHM_REPLICAS;
     if (shmt_policy_is_live(policy)) return &SHMT_SHM_LIVE;
     return shmt_policy_is_batched(policy) ? &SHMT_SHM_BATCHES : &SHMT_SHM_ROUNDS;
@@ -93,7 +95,7 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
     p->seat.life = life;
     p->epoch = store->spec.first_epoch;
     p->seat.counters = &p->slot->counters;
-    p->engine = engine_of(&store->spec.policy);
+    p->engine = engine_of(p);
     p->guest = store->spec.n_guests > 0 && rank >= store->spec.n_seats - store->spec.n_guests;
     p->weight = shmt_shm_weight_of(store, rank);
     p->state = shmt_shm_state_of(store, rank);

@@ -107,5 +107,8 @@ static int publish(struct shmt_seat *seat, bool stop) {
     return rc;
 }
 
+/* clang-format off */
 const struct shmt_far_ops SHMT_SHM_FAR = {
-    .pulse = pulse, .claim = claim, .sum = sum, .put = put, .piece = piece, .put_piece = put_piece, .publish = publish};
+    .live = &SHMT_SHM_FAR_LIVE, .pulse = pulse, .claim = claim, .sum = sum, .put = put, .piece = piece, .put_piece = put_piece,
+    .publish = publish};
+/* clang-format on */

@@ -1,0 +1,212 @@
+/* The link's seat in the live modes (ps/far.h): it reads the parameters while workers push to them, adds what other hosts have changed,
+ * and comes last to the meeting at which an epoch ends: then it sets them.
+ *
+ * What it adds is a push like others: to the one copy, or to the master that replicas are merged with, under the lock of the
+ * block that is merged (replicas/merging.c) and the row locks of those who push (write locked). It adds by compare-and-swap, so
+ * that it never takes back what others have pushed; a racy push of theirs may overwrite it, which is what `racy` says, and what is
+ * lost then is found as a change of this host's in the next round.
+ *
+ * The link's clock is that of the other hosts' slowest worker: who may not be too far ahead of the slowest waits for it as for one more
+ * worker of this host. */
+#include <string.h>
+
+#include "backends/shm/replicas/replicas_priv.h"
+#include "base/checked.h"
+#include "base/point.h"
+#include "update/live.h"
+#include "update/lock.h"
+
+_Static_assert(SHMT_MERGE_FLOATS % SHMT_FAR_BLOCK == 0, "an exchanged block lies within one that is merged");
+
+static bool has_replicas(const struct shmt_store *store) { return store->layout.n_replicas > 0; }
+
+/* ---- parameters ---- */
+
+static uint64_t floats_of(const struct shmt_store *store, uint64_t block) {
+    return shmt_min_u64(SHMT_FAR_BLOCK, store->layout.flat.n - block * SHMT_FAR_BLOCK);
+}
+
+static void read_block(struct shmt_seat *seat, uint64_t block, float *out) {
+    const struct shmt_store *store = shmt_shm_seat_of(seat)->store;
+    shmt_live_read(out, store->weight + block * SHMT_FAR_BLOCK, floats_of(store, block));
+}
+
+static void add_floats(float *to, const float *change, uint64_t n) {
+    for (uint64_t i = 0; i < n; i++) {
+        float found = shmt_live_load(to + i);
+        /* relaxed: the new value is made of the word's own and of numbers of this round */
+        while (change[i] != 0 && !swap_relaxed((_Atomic float *)(to + i), &found, found + change[i])) continue;
+    }
+}
+
+/* Under the row locks of table t, which has the floats from .. to - 1. */
+static void add_units(struct shmt_shm_seat *p, uint32_t t, uint64_t from, uint64_t to, const float *change) {
+    const struct shmt_store *store = p->store;
+    const struct shmt_locks locks = shmt_shm_locks(p, 0, t);
+    const struct shmt_span span = {.locks = locks, .width = store->spec.table[t].width};
+    const uint64_t start = store->layout.flat.start[t], each = shmt_unit_floats(&span);
+    for (uint64_t at = from, end; at < to; at = end) {
+        end = shmt_min_u64(to, start + ((at - start) / each + 1) * each);
+        _Atomic uint32_t *held = shmt_unit_acquire(&locks, (at - start) / each);
+        if (!held) return; /* the run is given up */
+        SHMT_POINT("far-unit:held");
+        add_floats(store->weight + at, change + (at - from), end - at);
+        shmt_unit_release(held);
+    }
+}
+
+/* Where those who push have row locks, which guard the one copy; replicas have locks of their own, and the master none. */
+static void add_locked(struct shmt_shm_seat *p, uint64_t at, uint64_t n, const float *change) {
+    const struct shmt_spec *spec = &p->store->spec;
+    const struct shmt_flat *flat = &p->store->layout.flat;
+    for (uint32_t t = 0; t < spec->n_tables; t++) {
+        const uint64_t from = shmt_max_u64(at, flat->start[t]);
+        const uint64_t to = shmt_min_u64(at + n, flat->start[t] + shmt_table_floats(&spec->table[t]));
+        if (from < to) add_units(p, t, from, to, change + (from - at));
+    }
+}
+
+/* The lock of the block that a merge would hold; NULL: replicas hold none of these floats, or the run is given up. */
+static _Atomic uint32_t *lock_merges(const struct shmt_shm_seat *p, uint64_t at) {
+    const struct shmt_store *store = p->store;
+    const uint64_t held_at = shmt_cover_of(&store->layout.cover, at);
+    if (held_at == UINT64_MAX) return NULL;
+    const struct shmt_locks locks = {.word = store->merge_locks,
+                                     .mask = store->layout.merge_mask * (SHMT_LINE / sizeof(uint32_t)),
+                                     .owner = p->seat.rank + 1,
+                                     .abort = &store->control->abort};
+    const uint64_t block = held_at / SHMT_MERGE_FLOATS;
+    return shmt_unit_acquire(&locks, block % (store->layout.merge_mask + 1) * (SHMT_LINE / sizeof(uint32_t)));
+}
+
+static void add_block(struct shmt_seat *seat, uint64_t block, const float *change) {
+    struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    struct shmt_store *store = p->store;
+    const uint64_t at = block * SHMT_FAR_BLOCK, n = floats_of(store, block);
+    if (!has_replicas(store) && store->spec.policy.write == SHMT_WRITE_LOCKED) {
+        add_locked(p, at, n, change);
+        return;
+    }
+    _Atomic uint32_t *held = has_replicas(store) ? lock_merges(p, at) : NULL;
+    SHMT_POINT("far-add:held");
+    add_floats(store->weight + at, change, n);
+    shmt_unit_release(held);
+}
+
+static void set_block(struct shmt_seat *seat, uint64_t block, const float *value) {
+    const struct shmt_store *store = shmt_shm_seat_of(seat)->store;
+    memcpy(store->weight + block * SHMT_FAR_BLOCK, value, floats_of(store, block) * sizeof *value);
+}
+
+/* ---- an epoch ---- */
+
+/* Replicas are made before the first item is dealt. */
+static int begin(struct shmt_seat *seat) {
+    struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    const int rc = shmt_shm_begin_work(p);
+    if (rc != 1 || !has_replicas(p->store) || p->epoch != p->store->spec.first_epoch) return rc;
+    const int met = shmt_shm_meet(p, &p->slot->counters.wait_epoch_ns);
+    return met < 0 ? met : 1;
+}
+
+/* All have come to their next meeting: that which ends the epoch or, with replicas, the one before their last merge. What they have
+ * pushed, or merged, is there. */
+static int rests(struct shmt_seat *seat) {
+    const struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    const struct shmt_store *store = p->store;
+    if (load_relaxed(&store->control->abort)) return SHMTRAIN_E_STOPPED; /* relaxed: a flag */
+    for (uint32_t i = 0; i < store->spec.n_seats; i++) /* acquire: pairs with the store of a gate's phase (sync/gate.c) */
+        if (shmt_shm_takes_part(p, i) && load_acquire(&store->front[i].gate.phase) < p->phase + 1) return 0;
+    return 1;
+}
+
+/* Those who work are counted as they are: one that has just stopped does not hold others up, nor does it let them go too far. */
+static uint64_t clock(struct shmt_seat *seat) {
+    const struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    uint64_t least = UINT64_MAX;
+    for (uint32_t i = 0; i < p->store->spec.n_seats; i++) {
+        const struct shmt_shm_front *front = &p->store->front[i];
+        /* acquire, both: what was pushed before is read behind it; pairs with the release in shmt_shm_stop_counting, and with the store in
+         * shmt_gate_reach */
+        if (load_acquire(&front->working) == 0) continue;
+        least = shmt_min_u64(least, load_acquire(&front->gate.clock));
+    }
+    return least == UINT64_MAX ? least : least - shmt_min_u64(least, p->first);
+}
+
+static void reach(struct shmt_seat *seat, uint64_t clock_of_others) {
+    struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    if (clock_of_others == UINT64_MAX) {
+        if (load_relaxed(&p->front->working) != 0) shmt_shm_stop_counting(p); /* relaxed: my own word */
+        return;
+    }
+    const uint64_t reached = shmt_max_u64(p->clock, p->first + clock_of_others);
+    if (reached == p->clock) return;
+    p->clock = reached;
+    shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, p->clock);
+}
+
+static void piece(struct shmt_seat *seat, uint64_t number, struct shmt_far_piece *out) {
+    const struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    const struct shmt_shm_piece *of = &p->store->ledger[number];
+    const uint64_t examples = shmt_ledger_examples(of, p->epoch);
+    *out = (struct shmt_far_piece){.examples = examples, .loss = examples > 0 ? of->loss : 0};
+}
+
+static void put_piece(struct shmt_seat *seat, uint64_t number, const struct shmt_far_piece *of) {
+    const struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    if (of->examples == 0) return;
+    p->store->ledger[number].loss = of->loss;
+    shmt_ledger_done(&p->store->ledger[number], p->epoch, of->examples);
+}
+
+static void stop(struct shmt_seat *seat) {
+    set_bits_relaxed(&shmt_shm_seat_of(seat)->store->control->stop, SHMT_STOP_ASKED); /* as whoever asks */
+}
+
+/* Replicas become what the master is; then come the meetings around their last merge, which finds nothing to do. */
+static int end(struct shmt_seat *seat, bool stops) {
+    struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    struct shmt_store *store = p->store;
+    _Atomic uint64_t *const wait = &p->slot->counters.wait_epoch_ns;
+    /* relaxed: published by the meeting that ends the epoch, behind which the chief reads it */
+    if (stops) store_relaxed(&store->control->end_step, (p->epoch + UINT64_C(1)) * shmt_spec_steps(&store->spec));
+    if (!has_replicas(store)) return 0;
+    for (uint32_t replica = 0; replica < store->layout.n_replicas; replica++)
+        shmt_shm_replica_begin(store, replica, 0, store->layout.cover.n);
+    SHMT_POINT("far-end:copied");
+    const int rc = shmt_shm_meet(p, wait);
+    return rc < 0 ? rc : shmt_shm_meet(p, wait);
+}
+
+/* ---- as an engine: the seat deals nothing, and ends epochs as all do ---- */
+
+static int enter(struct shmt_shm_seat *p) {
+    p->first = p->clock;
+    return 0;
+}
+
+/* All have met. Clocks of the next epoch are counted from here. */
+static void align(struct shmt_shm_seat *p) {
+    uint64_t largest = p->clock;
+    for (uint32_t i = 0; i < p->store->spec.n_seats; i++)
+        largest =
+            shmt_max_u64(largest, load_relaxed(&p->store->front[i].gate.clock)); /* relaxed: the meeting has published it */
+    p->clock = p->first = largest;
+    shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, largest);
+    store_relaxed(&p->front->working, 1); /* as in shmt_shm_align_clocks */
+}
+
+const struct shmt_shm_engine SHMT_SHM_LINK = {.enter = enter, .align = align};
+
+const struct shmt_far_live_ops SHMT_SHM_FAR_LIVE = {.begin = begin,
+                                                    .rests = rests,
+                                                    .read = read_block,
+                                                    .add = add_block,
+                                                    .set = set_block,
+                                                    .clock = clock,
+                                                    .reach = reach,
+                                                    .piece = piece,
+                                                    .put_piece = put_piece,
+                                                    .stop = stop,
+                                                    .end = end};

@@ -1,0 +1,160 @@
+/* Batches over many hosts: the turns of an exchange (exchange_priv.h) in `sync`. A host's part of one is the sums of its own subtrees. */
+#include <string.h>
+
+#include "base/checked.h"
+#include "link/exchange_priv.h"
+#include "sync/host.h"
+
+/* ---- what comes ---- */
+
+static uint64_t examples_of(const struct shmt_exchange *x, uint32_t chunk) {
+    const struct shmt_spec *spec = x->at.spec;
+    const uint64_t n = shmt_spec_examples_of_step(spec, x->step);
+    uint64_t from, to;
+    shmt_chunk_examples(spec->batch, spec->n_chunks, chunk, n, &from, &to);
+    return to - from;
+}
+
+static void put_pieces(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel) {
+    uint32_t first, behind;
+    shmt_chunk_share(x->at.spec->n_chunks, from, x->at.spec->hosts.n, &first, &behind);
+    if (x->heard[from].begun || parcel->of != first || parcel->n != behind - first) {
+        shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "says that it has done other parts of a batch than its own", from);
+        return;
+    }
+    for (uint32_t i = 0; i < parcel->n; i++) {
+        struct shmt_far_piece piece;
+        shmt_parcel_piece(parcel, i, &piece);
+        if (piece.examples != examples_of(x, first + i)) {
+            shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has done another number of examples than its part of a batch has", from);
+            return;
+        }
+        x->at.backend->far->put_piece(x->seat, first + i, &piece);
+    }
+    x->heard[from].begun = true;
+    x->heard[from].stop = parcel->stop;
+}
+
+static void put_blocks(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel) {
+    if (!x->heard[from].begun) {
+        shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "begins a batch in the middle", from);
+        return;
+    }
+    const uint32_t node = x->first_node[from] + parcel->of;
+    if (parcel->of >= x->first_node[from + 1] - x->first_node[from]) {
+        shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has sent a sum that is not its own", from);
+        return;
+    }
+    for (uint32_t i = 0; i < parcel->n; i++) {
+        float values[SHMT_FAR_BLOCK];
+        const uint64_t block = shmt_parcel_block(parcel, i, values);
+        if (block >= x->n_blocks) {
+            shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has sent a sum of parameters that there are not", from);
+            return;
+        }
+        x->at.backend->far->put(x->seat, node, block, values);
+    }
+}
+
+static bool take(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel, struct shmt_message *message) {
+    (void)message;
+    if (parcel->kind == SHMT_PARCEL_PIECES)
+        put_pieces(x, from, parcel);
+    else if (parcel->kind == SHMT_PARCEL_BLOCKS)
+        put_blocks(x, from, parcel);
+    else if (parcel->kind != SHMT_PARCEL_END)
+        shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has sent a message of another kind of run", from);
+    else if (x->heard[from].begun)
+        x->heard[from].end = true;
+    else
+        shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "ends a batch that it has not begun", from);
+    return false;
+}
+
+static uint64_t most_bytes(const struct shmt_exchange *x, uint32_t from) {
+    return (x->first_node[from + 1] - x->first_node[from]) * x->n_blocks * sizeof(float) * SHMT_FAR_BLOCK;
+}
+
+/* ---- what goes ---- */
+
+static void send_pieces(struct shmt_exchange *x) {
+    uint32_t first, behind;
+    unsigned char *entries;
+    shmt_chunk_share(x->at.spec->n_chunks, x->at.spec->hosts.self, x->at.spec->hosts.n, &first, &behind);
+    const struct shmt_parcel parcel = {
+        .kind = SHMT_PARCEL_PIECES, .of = first, .n = behind - first, .number = x->number, .stop = x->stop};
+    struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
+    for (uint32_t i = 0; payload && i < parcel.n; i++) {
+        struct shmt_far_piece piece;
+        x->at.backend->far->piece(x->seat, first + i, &piece);
+        shmt_parcel_put_piece(entries, i, &piece);
+    }
+    shmt_exchange_send(x, payload);
+}
+
+/* The next blocks of an own sum that are not zero, from *block on. NULL: there are none, or no memory for them. */
+static struct shmt_payload *next_blocks(struct shmt_exchange *x, uint32_t node, uint64_t *block) {
+    const uint32_t most = (uint32_t)shmt_min_u64(SHMT_MOST_PARCEL_BLOCKS, x->n_blocks - *block);
+    const struct shmt_parcel parcel = {.kind = SHMT_PARCEL_BLOCKS, .of = node, .n = most, .number = x->number};
+    unsigned char *entries;
+    struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
+    uint32_t n = 0;
+    if (!payload) shmt_no_memory(&x->error, "for a message to other hosts");
+    for (; payload && *block < x->n_blocks && n < most; ++*block) {
+        float values[SHMT_FAR_BLOCK] = {0};
+        if (x->at.backend->far->sum(x->seat, x->own[node], *block, values)) shmt_parcel_put_block(entries, n++, *block, values);
+    }
+    if (payload && n > 0) {
+        shmt_parcel_end(payload, n);
+        return payload;
+    }
+    shmt_payload_drop(payload);
+    return NULL;
+}
+
+static void send_blocks(struct shmt_exchange *x, uint32_t node) {
+    for (uint64_t block = 0; block < x->n_blocks && x->error.status == 0;) {
+        struct shmt_payload *payload = next_blocks(x, node, &block);
+        if (payload) shmt_exchange_send(x, payload);
+    }
+}
+
+/* ---- an epoch ---- */
+
+static int exchange_batch(struct shmt_exchange *x, const struct shmt_far_batch *batch) {
+    if (batch->number != x->number) shmt_fail(&x->error, SHMTRAIN_E_USAGE, "the link has lost its place");
+    x->step = batch->step;
+    shmt_exchange_open(x, batch->stop);
+    if (x->error.status == 0) send_pieces(x);
+    for (uint32_t node = 0; node < x->n_own && x->error.status == 0; node++) send_blocks(x, node);
+    shmt_exchange_close(x);
+    return x->error.status != 0 ? x->error.status : x->at.backend->far->publish(x->seat, x->stop);
+}
+
+static int epoch(struct shmt_exchange *x) {
+    struct shmt_far_batch batch;
+    int rc;
+    while ((rc = x->at.backend->far->claim(x->seat, &batch)) == 1)
+        if ((rc = exchange_batch(x, &batch)) < 0) break;
+    return rc;
+}
+
+static int plan(struct shmt_exchange *x) {
+    const struct shmt_spec *spec = x->at.spec;
+    struct shmt_subtree node[SHMT_MAX_HOSTS * SHMT_MAX_STACK];
+    uint32_t host[SHMT_MAX_HOSTS * SHMT_MAX_STACK];
+    struct shmt_stack stack;
+    uint32_t from, to, height;
+    shmt_chunk_share(spec->n_chunks, spec->hosts.self, spec->hosts.n, &from, &to);
+    shmt_stack_after(from, to, false, &stack, &height);
+    x->n_own = stack.n;
+    memcpy(x->own, stack.at, stack.n * sizeof *stack.at);
+    const uint32_t n_nodes = shmt_far_nodes(spec->n_chunks, spec->hosts.n, spec->hosts.self, node, host);
+    for (uint32_t k = 0; k < n_nodes; k++) x->first_node[host[k] + 1] = k + 1;
+    for (uint32_t h = 0; h < spec->hosts.n; h++)
+        if (x->first_node[h + 1] < x->first_node[h]) x->first_node[h + 1] = x->first_node[h];
+    x->number = (uint64_t)spec->first_epoch * shmt_spec_steps(spec) + spec->first_step;
+    return 0;
+}
+
+const struct shmt_turns SHMT_TURNS_BATCHES = {.plan = plan, .take = take, .most_bytes = most_bytes, .epoch = epoch};

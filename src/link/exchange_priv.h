@@ -1,0 +1,98 @@
+/* What the parts of an exchange share: exchange.c (who is there, what comes and goes, the run), batches.c (sums of gradients) and
+ * rounds.c (changes of parameters). What hosts do together, a batch or a round, is a turn; turns have numbers, and all hosts do the
+ * same ones. */
+#pragma once
+
+#include "link/exchange.h"
+#include "link/parcel.h"
+
+_Static_assert(SHMT_MAX_HOSTS <= SHMT_MOST_HOSTS, "each host of a run has a rank on the wire");
+
+#define SHMT_PULSE_NS UINT64_C(5000000) /* of waits for workers */
+
+/* Messages that are kept, in the order in which they came. */
+struct shmt_kept_message {
+    struct shmt_kept_message *next;
+    struct shmt_message message;
+};
+struct shmt_kept_list {
+    struct shmt_kept_message *first, *last;
+    uint64_t bytes;
+};
+
+/* What has come from a host, of the turn in hand. */
+struct shmt_heard {
+    bool begun, end, stop;
+    bool over;                   /* it has the whole run */
+    uint64_t life;               /* of the host, as it was first seen; 0: it has not come */
+    struct shmt_kept_list early; /* about the turn that follows the one in hand */
+    /* rounds */
+    bool rests;                   /* its workers have ended the epoch */
+    uint64_t clock;               /* of the slowest of them who works, in this epoch; UINT64_MAX: none does */
+    struct shmt_kept_list blocks; /* of this round */
+    uint64_t next_block;          /* none of those that come is below */
+};
+
+struct shmt_exchange;
+
+/* What a family of turns does where they differ. */
+struct shmt_turns {
+    int (*plan)(struct shmt_exchange *x);  /* before the first one. _MEMORY */
+    int (*begin)(struct shmt_exchange *x); /* behind `enter`, while workers have not begun; may be NULL */
+    void (*free)(struct shmt_exchange *x); /* may be NULL */
+
+    /* A message about the turn in hand. true: it keeps the message, else it is released. */
+    bool (*take)(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel, struct shmt_message *message);
+
+    /* Bytes of blocks that host `from` can send in a turn. */
+    uint64_t (*most_bytes)(const struct shmt_exchange *x, uint32_t from);
+
+    /* All turns of an epoch, up to the meeting that ends it: 0, or a status. */
+    int (*epoch)(struct shmt_exchange *x);
+};
+extern const struct shmt_turns SHMT_TURNS_BATCHES, SHMT_TURNS_ROUNDS;
+
+struct shmt_exchange {
+    struct shmt_exchange_place at;
+    const struct shmt_turns *turns;
+    struct shmt_seat *seat;
+    struct shmt_error error; /* the first failure of the link */
+    struct shmt_heard heard[SHMT_MAX_HOSTS];
+    uint64_t number; /* the turn in hand; while none is, the next one */
+    bool open;       /* one is in hand */
+    bool stop;       /* somebody wants the run to end */
+    bool is_over;    /* this host has the whole run */
+    uint64_t n_floats, n_blocks;
+    /* batches */
+    uint64_t step;                           /* the batch in hand, within its epoch */
+    uint32_t first_node[SHMT_MAX_HOSTS + 1]; /* of the others: those of host h are from first_node[h] on */
+    uint32_t n_own;
+    struct shmt_subtree own[SHMT_MAX_STACK];
+    /* rounds */
+    float *base, *seen; /* (n_floats) what all hosts agreed on last, and what my parameters were in this round */
+};
+
+/* ---- exchange.c ---- */
+
+void shmt_exchange_fail(struct shmt_exchange *x, int status, const char *what, uint32_t host);
+
+static inline bool shmt_exchange_is_other(const struct shmt_exchange *x, uint32_t host) {
+    return host != x->at.spec->hosts.self;
+}
+
+/* What has come, and what comes by then; one message at least, or nothing. */
+void shmt_exchange_receive(struct shmt_exchange *x, uint64_t until_ns);
+
+/* To all others; takes over the payload; NULL: there was no memory for it. Receives while there is no room. */
+void shmt_exchange_send(struct shmt_exchange *x, struct shmt_payload *payload);
+
+/* A turn begins: what has come of it already is taken. `stop`: this host wants the run to end. */
+void shmt_exchange_open(struct shmt_exchange *x, bool stop);
+
+/* This host has nothing more to say in this turn: waits until all others have said so. x->stop says then whether anybody wants
+ * the run to end. */
+void shmt_exchange_close(struct shmt_exchange *x);
+
+/* Keeps a message; false: there is no memory. */
+bool shmt_keep(struct shmt_kept_list *list, const struct shmt_message *message);
+void shmt_kept_release(struct shmt_kept_list *list, struct shmt_lanes *lanes);

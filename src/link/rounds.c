@@ -1,0 +1,326 @@
+/* Rounds over many hosts: the turns of an exchange (exchange_priv.h) in the live modes. Workers update their host's parameters and wait for
+ * nobody; meanwhile the link goes through round after round. In each, every host sends what its parameters have changed by since the
+ * last one, and all of them take the mean over those hosts that have changed a float (as replicas on one host are merged together,
+ * update/merge.h; McMahan et al. 2017):
+ *
+ *     base' = base + mean of the changes       mine += base' - what I had seen
+ *
+ * `base` is the same on all hosts, bit by bit, because changes are added up in the order of ranks. What workers have changed since a host
+ * looked is in its next round. An epoch is over when the workers of all hosts rest, and nothing has changed since: then everybody's
+ * parameters become the base.
+ *
+ * A change is sent once, in an ordered channel that loses and repeats nothing: so each counts once. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/checked.h"
+#include "link/exchange_priv.h"
+#include "sync/host.h"
+
+#define PACE      4 /* times as long as a round has taken until the next one begins: a fifth of the time goes to rounds */
+#define LEAST_NS  UINT64_C(2000000) /* between two rounds */
+#define MOST_NS   UINT64_C(200000000)
+#define BOUND_NS  UINT64_C(500000) /* where workers wait for what is known of other hosts */
+#define GLANCE_NS UINT64_C(1000000)
+#define NO_CLOCK  UINT64_MAX
+
+static const struct shmt_far_live_ops *ops(const struct shmt_exchange *x) { return x->at.backend->far->live; }
+
+/* Floats of a block: the last one may be shorter. */
+static uint64_t floats_of(const struct shmt_exchange *x, uint64_t block) {
+    return shmt_min_u64(SHMT_FAR_BLOCK, x->n_floats - block * SHMT_FAR_BLOCK);
+}
+
+/* ---- what comes ---- */
+
+static void begin_of(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel) {
+    struct shmt_heard *heard = &x->heard[from];
+    if (heard->begun || parcel->of > 1) {
+        shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "begins a round twice", from);
+        return;
+    }
+    heard->begun = true;
+    heard->rests = parcel->of == 1;
+    heard->stop = parcel->stop;
+    heard->clock = shmt_parcel_clock(parcel);
+    heard->next_block = 0;
+}
+
+/* Blocks ascend. true: the message is kept until all have come. */
+static bool keep_blocks(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel,
+                        const struct shmt_message *message) {
+    struct shmt_heard *heard = &x->heard[from];
+    for (uint32_t i = 0; i < parcel->n; i++) {
+        float values[SHMT_FAR_BLOCK];
+        const uint64_t block = shmt_parcel_block(parcel, i, values);
+        if (block < heard->next_block || block >= x->n_blocks || parcel->of != 0) {
+            shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has sent changes of parameters that there are not, or not in order", from);
+            return false;
+        }
+        heard->next_block = block + 1;
+    }
+    if (parcel->n > 0 && !shmt_keep(&heard->blocks, message)) {
+        shmt_no_memory(&x->error, "for changes of %s", shmt_lanes_name(x->at.lanes, from));
+        return false;
+    }
+    return parcel->n > 0;
+}
+
+static void put_pieces(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel) {
+    const struct shmt_spec *spec = x->at.spec;
+    const uint64_t pieces = shmt_spec_pieces_of_host(spec, from);
+    if (!x->heard[from].rests || parcel->of > pieces || parcel->n > pieces - parcel->of) {
+        shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "says that it has done other items than its own", from);
+        return;
+    }
+    for (uint32_t i = 0; i < parcel->n; i++) {
+        struct shmt_far_piece piece;
+        const uint64_t number = shmt_spec_piece_of_host(spec, from, parcel->of + i);
+        shmt_parcel_piece(parcel, i, &piece);
+        if (piece.examples != 0 && piece.examples != shmt_spec_examples_of_step(spec, number)) {
+            shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has done another number of examples than an item has", from);
+            return;
+        }
+        ops(x)->put_piece(x->seat, number, &piece);
+    }
+}
+
+static bool take(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel, struct shmt_message *message) {
+    if (parcel->kind == SHMT_PARCEL_ROUND) {
+        begin_of(x, from, parcel);
+        return false;
+    }
+    if (!x->heard[from].begun) {
+        shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "begins a round in the middle", from);
+        return false;
+    }
+    if (parcel->kind == SHMT_PARCEL_BLOCKS) return keep_blocks(x, from, parcel, message);
+    if (parcel->kind == SHMT_PARCEL_PIECES) put_pieces(x, from, parcel);
+    x->heard[from].end = parcel->kind == SHMT_PARCEL_END;
+    return false;
+}
+
+static uint64_t most_bytes(const struct shmt_exchange *x, uint32_t from) {
+    (void)from;
+    return x->n_blocks * (sizeof(float) * SHMT_FAR_BLOCK + sizeof(uint64_t));
+}
+
+/* ---- what goes ---- */
+
+static void send_begin(struct shmt_exchange *x, bool rests) {
+    unsigned char *entries;
+    const struct shmt_parcel parcel = {.kind = SHMT_PARCEL_ROUND, .of = rests, .n = 1, .number = x->number, .stop = x->stop};
+    struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
+    if (payload) shmt_parcel_put_clock(entries, rests ? NO_CLOCK : ops(x)->clock(x->seat));
+    shmt_exchange_send(x, payload);
+}
+
+/* What has changed of a block since all hosts agreed on it. false: nothing has. What was seen stays in x->seen. */
+static bool look_at_block(struct shmt_exchange *x, uint64_t block, float change_out[SHMT_FAR_BLOCK]) {
+    const uint64_t at = block * SHMT_FAR_BLOCK, n = floats_of(x, block);
+    const float *base = x->base + at;
+    float *seen = x->seen + at;
+    ops(x)->read(x->seat, block, seen);
+    if (memcmp(seen, base, n * sizeof *seen) == 0) return false;
+    for (uint64_t i = 0; i < n; i++) change_out[i] = seen[i] - base[i];
+    for (uint64_t i = n; i < SHMT_FAR_BLOCK; i++) change_out[i] = 0;
+    return true;
+}
+
+/* The next blocks that have changed, from *block on. NULL: there are none, or no memory for them. */
+static struct shmt_payload *next_changes(struct shmt_exchange *x, uint64_t *block) {
+    const struct shmt_parcel parcel = {.kind = SHMT_PARCEL_BLOCKS,
+                                       .n = (uint32_t)shmt_min_u64(SHMT_MOST_PARCEL_BLOCKS, x->n_blocks - *block),
+                                       .number = x->number};
+    unsigned char *entries;
+    struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
+    uint32_t n = 0;
+    if (!payload) shmt_no_memory(&x->error, "for a message to other hosts");
+    for (; payload && *block < x->n_blocks && n < parcel.n; ++*block) {
+        float change[SHMT_FAR_BLOCK];
+        if (look_at_block(x, *block, change)) shmt_parcel_put_block(entries, n++, *block, change);
+    }
+    if (payload && n > 0) {
+        shmt_parcel_end(payload, n);
+        return payload;
+    }
+    shmt_payload_drop(payload);
+    return NULL;
+}
+
+static void send_changes(struct shmt_exchange *x) {
+    for (uint64_t block = 0; block < x->n_blocks && x->error.status == 0;) {
+        struct shmt_payload *payload = next_changes(x, &block);
+        if (payload) shmt_exchange_send(x, payload);
+    }
+}
+
+/* What this host has done of the epoch. */
+static void send_pieces(struct shmt_exchange *x) {
+    const struct shmt_spec *spec = x->at.spec;
+    const uint64_t pieces = shmt_spec_pieces_of_host(spec, spec->hosts.self);
+    for (uint64_t at = 0, n; at < pieces && x->error.status == 0; at += n) {
+        n = shmt_min_u64(SHMT_MOST_PARCEL_PIECES, pieces - at);
+        unsigned char *entries;
+        const struct shmt_parcel parcel = {
+            .kind = SHMT_PARCEL_PIECES, .of = (uint32_t)at, .n = (uint32_t)n, .number = x->number};
+        struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
+        for (uint32_t i = 0; payload && i < n; i++) {
+            struct shmt_far_piece piece;
+            ops(x)->piece(x->seat, shmt_spec_piece_of_host(spec, spec->hosts.self, at + i), &piece);
+            shmt_parcel_put_piece(entries, i, &piece);
+        }
+        shmt_exchange_send(x, payload);
+    }
+}
+
+/* ---- merging ---- */
+
+/* Where one is in the blocks of a host. */
+struct cursor {
+    const struct shmt_kept_message *kept;
+    struct shmt_parcel parcel;
+    uint32_t i;
+};
+
+static void open_message(struct cursor *c) {
+    const char *why;
+    c->i = 0;
+    if (c->kept) (void)shmt_parcel_read(c->kept->message.bytes, c->kept->message.n, &c->parcel, &why); /* as when it came */
+}
+
+/* The host's change of this block, if it has one: then the cursor goes on. */
+static bool take_block(struct cursor *c, uint64_t block, float out[SHMT_FAR_BLOCK]) {
+    if (!c->kept || shmt_parcel_block(&c->parcel, c->i, out) != block) return false;
+    if (++c->i < c->parcel.n) return true;
+    c->kept = c->kept->next;
+    open_message(c);
+    return true;
+}
+
+/* What a block's base becomes, in the order of ranks. false: nobody has changed it. */
+static bool merge_block(struct shmt_exchange *x, struct cursor *cursor, uint64_t block, float base_out[SHMT_FAR_BLOCK]) {
+    const uint64_t at = block * SHMT_FAR_BLOCK, n = floats_of(x, block);
+    float sum[SHMT_FAR_BLOCK] = {0}, changed[SHMT_FAR_BLOCK] = {0}, change[SHMT_FAR_BLOCK];
+    bool any = false;
+    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) {
+        bool has = false;
+        if (shmt_exchange_is_other(x, host)) {
+            has = take_block(&cursor[host], block, change);
+        } else if ((has = memcmp(x->seen + at, x->base + at, n * sizeof *x->base) != 0)) {
+            for (uint64_t i = 0; i < n; i++) change[i] = x->seen[at + i] - x->base[at + i];
+        }
+        for (uint64_t i = 0; has && i < n; i++) {
+            sum[i] += change[i];
+            changed[i] += change[i] != 0;
+        }
+        any = any || has;
+    }
+    for (uint64_t i = 0; any && i < n; i++) base_out[i] = x->base[at + i] + (changed[i] > 0 ? sum[i] / changed[i] : 0);
+    return any;
+}
+
+/* `all_rest`: nobody pushes any more, and everybody gets the same bits. */
+static void merge(struct shmt_exchange *x, bool all_rest) {
+    struct cursor cursor[SHMT_MAX_HOSTS] = {0};
+    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) {
+        cursor[host].kept = x->heard[host].blocks.first;
+        open_message(&cursor[host]);
+    }
+    for (uint64_t block = 0; block < x->n_blocks; block++) {
+        const uint64_t at = block * SHMT_FAR_BLOCK, n = floats_of(x, block);
+        float base[SHMT_FAR_BLOCK], change[SHMT_FAR_BLOCK];
+        if (!merge_block(x, cursor, block, base)) continue;
+        for (uint64_t i = 0; i < n; i++) change[i] = base[i] - x->seen[at + i];
+        memcpy(x->base + at, base, n * sizeof *base);
+        if (!all_rest) ops(x)->add(x->seat, block, change);
+    }
+    for (uint64_t block = 0; all_rest && block < x->n_blocks; block++)
+        ops(x)->set(x->seat, block, x->base + block * SHMT_FAR_BLOCK);
+    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) shmt_kept_release(&x->heard[host].blocks, x->at.lanes);
+}
+
+/* ---- a round ---- */
+
+static bool all_others_rest(const struct shmt_exchange *x) {
+    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
+        if (shmt_exchange_is_other(x, host) && !x->heard[host].rests) return false;
+    return true;
+}
+
+/* How far the slowest of the other hosts' workers is, in what is now merged here. */
+static void tell_workers(struct shmt_exchange *x) {
+    uint64_t least = NO_CLOCK;
+    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
+        if (shmt_exchange_is_other(x, host)) least = shmt_min_u64(least, x->heard[host].clock);
+    ops(x)->reach(x->seat, least);
+    if (x->stop) ops(x)->stop(x->seat);
+}
+
+static bool is_asked_to_stop(const struct shmt_exchange *x) {
+    return load_relaxed(x->at.backend->store->stop_word(x->at.store)) != 0; /* relaxed: a flag */
+}
+
+/* 1: there is another one in this epoch; 0: it was the last one; or a status. *told: this host has said what it has done. */
+static int do_round(struct shmt_exchange *x, bool *told) {
+    const int rests = ops(x)->rests(x->seat); /* before I look: nothing changes behind it */
+    if (rests < 0) return rests;
+    shmt_exchange_open(x, is_asked_to_stop(x));
+    if (x->error.status == 0) send_begin(x, rests == 1);
+    if (x->error.status == 0) send_changes(x);
+    if (x->error.status == 0 && rests == 1 && !*told) {
+        send_pieces(x);
+        *told = true;
+    }
+    shmt_exchange_close(x);
+    if (x->error.status != 0) return x->error.status;
+    const bool is_last = rests == 1 && all_others_rest(x);
+    merge(x, is_last);
+    tell_workers(x);
+    return !is_last;
+}
+
+/* Until the next round. Whoever rests goes on at once, and whoever has workers that wait for others' clocks, nearly so. */
+static void pace(struct shmt_exchange *x, uint64_t took_ns) {
+    const bool bound = x->at.spec->policy.staleness != SHMT_STALENESS_INF;
+    const uint64_t wait_ns = bound ? BOUND_NS : shmt_max_u64(LEAST_NS, shmt_min_u64(MOST_NS, PACE * took_ns));
+    const uint64_t until_ns = shmt_now_ns() + wait_ns;
+    while (x->error.status == 0 && shmt_now_ns() < until_ns && ops(x)->rests(x->seat) == 0)
+        shmt_exchange_receive(x, shmt_min_u64(until_ns, shmt_now_ns() + GLANCE_NS));
+}
+
+static int epoch(struct shmt_exchange *x) {
+    bool told = false;
+    int rc = ops(x)->begin(x->seat);
+    if (rc != 1) return rc;
+    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) x->heard[host].rests = false;
+    for (;;) {
+        const uint64_t began_ns = shmt_now_ns();
+        rc = do_round(x, &told);
+        if (rc != 1) break;
+        pace(x, shmt_now_ns() - began_ns);
+        if (x->error.status != 0) return x->error.status;
+    }
+    return rc < 0 ? rc : ops(x)->end(x->seat, x->stop);
+}
+
+/* ---- the run ---- */
+
+static int plan(struct shmt_exchange *x) {
+    x->base = calloc(x->n_floats + 1, sizeof *x->base);
+    x->seen = calloc(x->n_floats + 1, sizeof *x->seen);
+    return x->base && x->seen ? 0 : shmt_no_memory(&x->error, "for the parameters that hosts have agreed on");
+}
+
+static int begin(struct shmt_exchange *x) {
+    for (uint64_t block = 0; block < x->n_blocks; block++) ops(x)->read(x->seat, block, x->base + block * SHMT_FAR_BLOCK);
+    return 0;
+}
+
+static void release(struct shmt_exchange *x) {
+    free(x->base);
+    free(x->seen);
+}
+
+const struct shmt_turns SHMT_TURNS_ROUNDS = {
+    .plan = plan, .begin = begin, .free = release, .take = take, .most_bytes = most_bytes, .epoch = epoch};

@@ -1,0 +1,245 @@
+/* Runs over many hosts on fibers: see hosts_help.h. */
+#include "hosts_help.h"
+#include "hostile.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/random.h"
+#include "fibers/scheduler.h"
+#include "workers/crew.h"
+
+struct world g;
+
+_Noreturn void give_up(const char *why) {
+    fprintf(stderr, "FAILED: %s; again: TEST_SEED=%llu\n", why, (unsigned long long)g.seed);
+    _exit(1);
+}
+
+void must(bool holds, const char *what) {
+    if (!holds) give_up(what);
+}
+
+uint64_t draw(uint64_t below) { return shmt_below(shmt_hash64(g.seed, ++g.draws, 8, 8), below); }
+
+/* ---- a worker ---- */
+
+int note_epoch(struct shmtrain_session *s, void *arg, uint32_t epoch) {
+    struct host *h = arg;
+    struct shmt_tally tally;
+    if (s->seat->rank != 0) return 0;
+    const int rc = s->backend->seat->tally(s->seat, &tally);
+    h->loss[epoch] = tally.loss;
+    h->examples[epoch] = tally.examples;
+    h->n_epochs = epoch + 1;
+    return rc;
+}
+
+/* As a supervisor does. */
+void give_up_host(const struct host *h) {
+    store_relaxed(shmt_backend_at(0)->store->abort_word(h->store), 1); /* relaxed: one thread */
+    shmt_backend_at(0)->store->wake(h->store);
+}
+
+static void run_worker(struct host *h, uint32_t rank) {
+    shmtrain_session s;
+    int rc = shmt_session_enter(&s, shmt_backend_at(0), h->store, &h->spec, rank, 0, &h->error[rank]);
+    if (rc < 0) give_up(h->error[rank].text);
+    s.epoch_end = g.epoch_end ? g.epoch_end : note_epoch;
+    s.epoch_end_arg = h;
+    if (g.begins) {
+        (void)shmt_session_stage(&s, SHMT_STAGE_BEGIN);
+        rc = shmt_session_meet(&s);
+    }
+    if (rc == 0) rc = g.work(h, &s);
+    if (rc < 0) h->error[rank] = s.error;
+    must(rc == 0 || rc == SHMTRAIN_E_STOPPED || h->spec.hosts.self == g.fails, s.error.text);
+    if (rc == SHMTRAIN_E_DATA) give_up_host(h);
+    h->status[rank] = rc;
+    shmt_session_leave(&s);
+}
+
+/* ---- a link ---- */
+
+static struct shmt_lanes *make_lanes(uint32_t host, uint64_t life) {
+    struct shmt_error e = {0};
+    struct shmt_lanes *lanes;
+    const struct shmt_lanes_spec spec = {.carrier = shmt_loop_open(g.loop, host),
+                                         .self = host,
+                                         .n_hosts = g.n,
+                                         .run = 1,
+                                         .life = life,
+                                         .window_bytes = SHMT_HEAD_BYTES + SHMT_MOST_BODY,
+                                         .beat_ns = SHMT_LANES_BEAT,
+                                         .suspect_ns = SHMT_LANES_SUSPECT,
+                                         .lost_ns = SHMT_LANES_LOST};
+    must(shmt_lanes_make(&spec, &lanes, &e) == 0, e.text);
+    return lanes;
+}
+
+/* In each round a host says its rank so many times, and a round more often. */
+static uint32_t text_of(uint32_t host, uint32_t round, unsigned char out[SHMT_MOST_AGREED]) {
+    const uint32_t n = (host * 20000 + round * 7) % SHMT_MOST_AGREED;
+    memset(out, (int)(host + round), n);
+    return n;
+}
+
+static int agree(struct host *h, struct shmt_agreement *agreement, struct shmt_error *e) {
+    unsigned char text[SHMT_MOST_AGREED];
+    int rc = 0;
+    for (uint32_t round = 1; round <= g.rounds && rc == 0; round++) {
+        rc = shmt_agreement_gather(agreement, text, text_of(h->spec.hosts.self, round, text), 60000 * MS, e);
+        for (uint32_t host = 0; host < g.n && rc == 0; host++) {
+            uint32_t n;
+            const unsigned char *said = shmt_agreement_text(agreement, host, &n);
+            must(n == text_of(host, round, text) && memcmp(said, text, n) == 0, "a host has heard what was not said");
+        }
+    }
+    if (rc < 0) shmt_lanes_part(h->lanes);
+    return rc;
+}
+
+static void run_link(struct host *h) {
+    struct shmt_error *e = &h->error[MOST_WORKERS];
+    struct shmt_agreement *agreement;
+    h->lanes = make_lanes(h->spec.hosts.self, 100 + h->spec.hosts.self);
+    must(shmt_agreement_make(h->lanes, h->spec.hosts.self, g.n, NULL, NULL, &agreement, e) == 0, e->text);
+    const struct shmt_exchange_place place = {.backend = shmt_backend_at(0),
+                                              .store = h->store,
+                                              .spec = &h->spec,
+                                              .lanes = h->lanes,
+                                              .agreement = agreement,
+                                              .start_ns = 60000 * MS,
+                                              .begins = g.begins};
+    int rc = agree(h, agreement, e);
+    if (rc == 0)
+        rc = shmt_exchange_run(&place, e);
+    else
+        give_up_host(h);
+    h->status[MOST_WORKERS] = rc;
+    shmt_agreement_free(agreement);
+    shmt_lanes_free(h->lanes);
+    h->lanes = NULL;
+}
+
+/* A later life of a host is heard of. */
+static void start_anew(void) {
+    struct shmt_error e = {0};
+    struct shmt_message m;
+    if (g.restarts == MOST_HOSTS) return;
+    shmt_host()->sleep_until(shmt_now_ns() + g.cut_ns);
+    struct shmt_lanes *lanes = make_lanes(g.restarts, 1000);
+    const uint64_t until_ns = shmt_now_ns() + 100 * MS;
+    while (shmt_now_ns() < until_ns)
+        if (shmt_lanes_receive(lanes, until_ns, &m, NULL, &e) == 1) shmt_lanes_release(lanes, &m);
+    shmt_lanes_free(lanes);
+}
+
+static void cut_cables(void) {
+    if (g.cut == MOST_HOSTS) return;
+    shmt_host()->sleep_until(shmt_now_ns() + g.cut_ns);
+    for (uint32_t other = 0; other < g.n; other++) {
+        shmt_loop_cut(g.loop, g.cut, other, true);
+        shmt_loop_cut(g.loop, other, g.cut, true);
+    }
+}
+
+static void run_fiber(void *arg, uint32_t i) {
+    const uint32_t host = i / (MOST_WORKERS + 1), rank = i % (MOST_WORKERS + 1);
+    struct host *h = &g.host[host];
+    (void)arg;
+    if (host == g.n) {
+        cut_cables();
+        start_anew();
+    } else if (host == g.absent) {
+        return;
+    } else if (rank == MOST_WORKERS) {
+        if (h->spec.hosts.n > 1) run_link(h);
+    } else if (rank < h->spec.n_seats) {
+        run_worker(h, rank);
+    }
+}
+
+/* ---- a run ---- */
+
+void make_hosts(const struct shmt_spec *spec, uint32_t n) {
+    struct shmt_error e = {0};
+    g.n = n;
+    g.rounds = n > 1 ? (uint32_t)draw(4) : 0;
+    memset(g.host, 0, sizeof g.host);
+    for (uint32_t i = 0; i < n; i++) {
+        struct host *h = &g.host[i];
+        h->spec = *spec;
+        h->spec.n_seats = h->spec.n_workers = n == 1 ? 1 : 1 + (uint32_t)draw(MOST_WORKERS);
+        h->spec.hosts = (struct shmt_hosts_plan){n, i};
+        must(shmt_backend_at(0)->create(&h->spec, NULL, &h->store, &e) == 0, e.text);
+    }
+}
+
+void run(const struct shmt_loop_spec *network) {
+    struct shmt_error e = {0};
+    struct shmt_fibers *fibers = NULL;
+    const struct shmt_fibers_spec spec = {.n = g.n * (MOST_WORKERS + 1) + 1,
+                                          .seed = g.seed,
+                                          .stack_bytes = SHMT_FIBER_STACK,
+                                          .sim = {.look_ns = 20},
+                                          .body = run_fiber};
+    must(shmt_loop_make(network, &g.loop, &e) == 0 && shmt_fibers_make(&spec, &fibers, &e) == 0, e.text);
+    g.began_ns = shmt_fibers_now_ns(fibers);
+    while (!shmt_fibers_run(fibers, 1000)) must(shmt_fibers_now_ns(fibers) < MOST_NS, "the run does not end");
+    g.took_ns = shmt_fibers_now_ns(fibers) - g.began_ns;
+    shmt_fibers_free(fibers);
+    shmt_loop_free(g.loop);
+}
+
+void destroy_hosts(void) {
+    for (uint32_t i = 0; i < g.n; i++) shmt_backend_at(0)->store->destroy(g.host[i].store);
+}
+
+float *parameters_of(const struct host *h) {
+    const uint64_t rows = h->spec.table[0].rows, width = h->spec.table[0].width;
+    float *out = malloc(rows * width * sizeof *out);
+    must(out && shmt_backend_at(0)->store->read(h->store, 0, 0, rows, out) == 0, "the parameters cannot be read");
+    return out;
+}
+
+/* ---- what must hold ---- */
+
+struct shmt_loop_spec hostile_network(void) {
+    return (struct shmt_loop_spec){.n_hosts = g.n,
+                                   .seed = g.seed,
+                                   .delay_ns = 1000 + draw(MS),
+                                   .jitter_ns = draw(2) ? 0 : draw(2 * MS),
+                                   .loss = draw(2) ? 0 : (double)draw(10) / 100,
+                                   .duplication = draw(2) ? 0 : (double)draw(10) / 100,
+                                   .bytes_per_second = draw(2) ? 0 : 10000000 + draw(1000000000),
+                                   .port_bytes = UINT64_C(8) << 20};
+}
+
+uint64_t bits_of(double x) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+void compare(const struct host *h, const struct host *one, const float *expected) {
+    float *found = parameters_of(h);
+    for (uint32_t k = 0; k <= MOST_WORKERS; k++)
+        if (h->status[k] < 0) give_up(h->error[k].text);
+    must(h->n_epochs == one->n_epochs, "a host has another number of epochs");
+    for (uint32_t epoch = 0; epoch < h->n_epochs; epoch++) {
+        must(h->examples[epoch] == one->examples[epoch], "a host counts other examples");
+        must(bits_of(h->loss[epoch]) == bits_of(one->loss[epoch]), "a host has another loss");
+    }
+    must(memcmp(found, expected, h->spec.table[0].rows * h->spec.table[0].width * sizeof *found) == 0,
+         "a host has other parameters than one host alone");
+    free(found);
+}
+
+void begin_seed(uint64_t seed) {
+    g.seed = seed;
+    g.draws = 0;
+    g.stops = g.cut = g.absent = g.fails = g.slow = g.restarts = MOST_HOSTS;
+}

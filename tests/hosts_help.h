@@ -1,0 +1,66 @@
+/* Runs over many hosts on fibers: each host has a store and workers of its own, and a link; all of them are fibers of one thread, on a
+ * network that loses, repeats and reorders frames (src/carriers/loop.h). For tests of the link. */
+#pragma once
+
+#include "conformance.h"
+
+#include "carriers/loop.h"
+#include "link/exchange.h"
+#include "sync/host.h"
+
+#define MOST_HOSTS   4
+#define MOST_WORKERS 3
+#define MOST_EPOCHS  3
+#define MS           UINT64_C(1000000)
+#define MOST_NS      (UINT64_C(10000000) * MS) /* with losses each of a thousand batches may take some seconds */
+
+struct host {
+    struct shmt_spec spec;
+    struct shmt_store *store;
+    struct shmt_lanes *lanes;
+    struct shmt_error error[MOST_WORKERS + 1]; /* of workers, and of the link */
+    int status[MOST_WORKERS + 1];
+    double loss[MOST_EPOCHS]; /* as the chief has seen them */
+    uint64_t examples[MOST_EPOCHS];
+    uint32_t n_epochs;
+};
+
+struct world {
+    uint64_t seed, draws;
+    int (*work)(struct host *h, shmtrain_session *s);                         /* of each worker */
+    int (*epoch_end)(struct shmtrain_session *s, void *host, uint32_t epoch); /* NULL: note_epoch */
+    bool begins;                                                              /* workers meet before their first work */
+    uint32_t n;
+    uint32_t rounds; /* that they agree in before they begin */
+    struct shmt_loop *loop;
+    struct host host[MOST_HOSTS];
+    uint32_t stops; /* the host that asks for an end in the middle of the run; MOST_HOSTS: none */
+    uint32_t cut;   /* the host whose cables are cut at cut_ns, for good; MOST_HOSTS: none */
+    uint64_t cut_ns;
+    uint32_t absent;   /* the host that does not come; MOST_HOSTS: none */
+    uint32_t fails;    /* the host one of whose workers fails in the middle of the run; MOST_HOSTS: none */
+    uint32_t slow;     /* the host one of whose batches takes longer than silence may; MOST_HOSTS: none */
+    uint32_t restarts; /* the host whose link starts anew at cut_ns, while the others count on it; MOST_HOSTS: none */
+    uint64_t began_ns, took_ns;
+};
+
+extern struct world g;
+
+/* As the chief sees the epoch. */
+int note_epoch(struct shmtrain_session *s, void *host, uint32_t epoch);
+
+_Noreturn void give_up(const char *why);
+void must(bool holds, const char *what); /* or the test fails, and says with which seed */
+uint64_t draw(uint64_t below);
+void begin_seed(uint64_t seed); /* nothing happens to anybody */
+
+void make_hosts(const struct shmt_spec *spec, uint32_t n);
+struct shmt_loop_spec hostile_network(void);
+void run(const struct shmt_loop_spec *network);
+void destroy_hosts(void);
+
+void give_up_host(const struct host *h); /* as a supervisor does */
+float *parameters_of(const struct host *h);
+
+/* All have ended well, with the same epochs, examples, losses and parameters, bit by bit. */
+void compare(const struct host *h, const struct host *one, const float *expected);

@@ -1,0 +1,222 @@
+/* Live modes over many hosts (src/link/rounds.c), on fibers and a network that loses, repeats and reorders frames: each example counts
+ * once, on every host; all have the same bits at the end of each epoch; nobody is further ahead of another host's slowest worker than
+ * the staleness allows.
+ *
+ *   TEST_SEEDS=N   that many seeds; 300 unless said otherwise, or 20 under a sanitizer
+ *   TEST_SEED=K    this one alone */
+#include "deadline.h"
+#include "hostile.h"
+#include "hosts_help.h"
+#include "sanitized.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cpu.h"
+#include "base/random.h"
+#include "workers/crew.h"
+
+#define SHARED 8 /* rows behind those of examples, which all push to */
+
+static struct {
+    uint64_t clock[MOST_HOSTS][MOST_WORKERS]; /* of this epoch; UINT64_MAX: it has no work (any more) */
+    bool in_hand[MOST_HOSTS][MOST_WORKERS];   /* it is at an item */
+    uint64_t dealt[MOST_HOSTS];               /* items of this epoch */
+    uint64_t step_ns;                         /* that an item takes, at most */
+} seen;
+
+/* ---- a worker ---- */
+
+/* Example i brings its own row one up: with plain steps of rate 1, and a gradient of which an item takes the mean. */
+static int train_piece(shmtrain_session *s, const struct shmtrain_work *w, uint64_t n_examples) {
+    const float up = -(float)w->n;
+    int rc = 0;
+    for (uint64_t i = w->first; i < w->first + w->n && rc == 0; i++) {
+        float at, pull_back;
+        const uint64_t shared = n_examples + i % SHARED;
+        rc = shmtrain_push(s, 0, i, 1, &up);
+        if (rc == 0) rc = shmtrain_pull(s, 0, shared, 1, &at);
+        pull_back = 0.1f * (float)w->n * (at - 3);
+        if (rc == 0) rc = shmtrain_push(s, 0, shared, 1, &pull_back);
+    }
+    shmtrain_report(s, (double)w->n);
+    return rc;
+}
+
+/* Who is at no item, and will get none, is not waited for. */
+static bool has_work(const struct host *h, uint32_t k) {
+    const uint32_t host = h->spec.hosts.self;
+    return seen.clock[host][k] != UINT64_MAX &&
+           (seen.in_hand[host][k] || seen.dealt[host] < shmt_spec_pieces_of_host(&h->spec, host));
+}
+
+/* What has been counted: by the clocks themselves, as all hosts are fibers of this thread. */
+static void check_bound(const struct host *h, const shmtrain_session *s) {
+    const uint64_t mine = seen.clock[h->spec.hosts.self][s->seat->rank], bound = h->spec.policy.staleness;
+    if (h->spec.policy.replicas != SHMT_REPLICAS_ONE) return; /* theirs is on stretches of several clocks */
+    for (uint32_t host = 0; host < g.n; host++)
+        for (uint32_t k = 0; k < g.host[host].spec.n_seats; k++)
+            must(bound == SHMT_STALENESS_INF || !has_work(&g.host[host], k) || mine <= seen.clock[host][k] + bound,
+                 "a worker is too far ahead of one on another host");
+}
+
+static int work(struct host *h, shmtrain_session *s) {
+    uint64_t *clock = &seen.clock[h->spec.hosts.self][s->seat->rank];
+    struct shmtrain_work w;
+    int rc;
+    while ((rc = shmtrain_next(s, &w)) == 1) {
+        if (*clock == UINT64_MAX) *clock = 0;
+        seen.in_hand[h->spec.hosts.self][s->seat->rank] = true;
+        seen.dealt[h->spec.hosts.self]++;
+        check_bound(h, s);
+        if (seen.step_ns > 0) shmt_host()->sleep_until(shmt_now_ns() + draw(seen.step_ns));
+        rc = train_piece(s, &w, h->spec.n_examples);
+        if (rc == 0 && h->spec.hosts.self == g.stops && w.step >= 5)
+            set_bits_relaxed(shmt_backend_at(0)->store->stop_word(h->store), SHMT_STOP_ASKED);
+        if (rc == 0 && h->spec.hosts.self == g.fails && w.step >= 5) rc = shmtrain_fail(s, SHMTRAIN_E_DATA, "no");
+        if (rc == 0) ++*clock;
+        seen.in_hand[h->spec.hosts.self][s->seat->rank] = false;
+        if (rc == 0) rc = shmtrain_clock(s, NULL);
+        if (rc < 0) break;
+    }
+    return rc;
+}
+
+/* shmtrain_next goes over the ends of epochs by itself: there clocks begin anew. */
+static void rest(struct host *h) {
+    seen.dealt[h->spec.hosts.self] = 0;
+    for (uint32_t k = 0; k < MOST_WORKERS; k++) seen.clock[h->spec.hosts.self][k] = UINT64_MAX;
+}
+
+/* ---- a run ---- */
+
+static struct shmt_spec spec_for(void) {
+    static const enum shmt_write WRITES[] = {SHMT_WRITE_RACY, SHMT_WRITE_ATOMIC, SHMT_WRITE_LOCKED};
+    const uint64_t bounds[] = {SHMT_STALENESS_INF, SHMT_STALENESS_INF, 0, 1, 4};
+    const uint64_t item = UINT64_C(1) << draw(6), examples = item * (10 + draw(60)); /* whole items: means are exact */
+    const bool copies = draw(3) == 0;
+    struct kase k = {.policy = {.write = WRITES[draw(3)], .staleness = bounds[draw(5)], .quorum = SHMT_QUORUM_ALL},
+                     .n_seats = 1};
+    if (copies) {
+        k.policy.replicas = SHMT_REPLICAS_WORKER;
+        k.policy.merge = SHMT_MERGE_SUM; /* alone: what is in one copy alone comes into the master as it is */
+        k.policy.merge_every = 1 + (uint32_t)draw(3);
+        if (k.policy.staleness == 0) k.policy.staleness = SHMT_STALENESS_INF;
+    }
+    struct shmt_spec spec = spec_of(&k, examples, examples + SHARED, 1);
+    spec.epochs = 1 + (uint32_t)draw(MOST_EPOCHS);
+    spec.item = (uint32_t)item;
+    spec.rate.base = 1;
+    spec.rate.kind = SHMT_RATE_CONSTANT;
+    spec.rule = (struct shmt_rule){.kind = SHMT_RULE_SGD};
+    spec.cpu = SHMT_CPU_PORTABLE;
+    spec.order.shuffle = false; /* place i is example i */
+    return spec;
+}
+
+static int note_and_rest(struct shmtrain_session *s, void *arg, uint32_t epoch) {
+    const int rc = note_epoch(s, arg, epoch);
+    if (s->seat->rank == 0) rest(arg);
+    return rc;
+}
+
+static void begin_live(uint64_t seed) {
+    begin_seed(seed);
+    memset(&seen, 0, sizeof seen);
+    memset(seen.clock, 0xff, sizeof seen.clock);
+    seen.step_ns = draw(2) ? 0 : 1 + draw(3 * MS);
+}
+
+/* What every host has: each example once in each epoch, and the same bits. */
+static void check(const struct host *h, const float *first) {
+    float *found = parameters_of(h);
+    compare(h, &g.host[0], first);
+    for (uint32_t epoch = 0; epoch < h->n_epochs; epoch++) {
+        must(h->examples[epoch] == h->spec.n_examples, "an epoch has not all examples, or more");
+        must(h->loss[epoch] == (double)h->spec.n_examples, "an epoch has not all losses, or more");
+    }
+    for (uint64_t i = 0; i < h->spec.n_examples; i++)
+        if (found[i] != (float)h->spec.epochs) must(false, "an example was lost, or counted twice");
+    free(found);
+}
+
+static void run_seed(uint64_t seed) {
+    begin_live(seed);
+    const struct shmt_spec spec = spec_for();
+    make_hosts(&spec, 2 + (uint32_t)draw(MOST_HOSTS - 1));
+    const struct shmt_loop_spec network = hostile_network();
+    run(&network);
+    float *first = parameters_of(&g.host[0]);
+    for (uint32_t i = 0; i < g.n; i++) check(&g.host[i], first);
+    free(first);
+    destroy_hosts();
+}
+
+static void each_example_counts_once_and_all_hosts_have_the_same_bits(void **state) {
+    const uint64_t n = hostile_asked("TEST_SEEDS", SANITIZED ? 20 : 300), only = hostile_asked("TEST_SEED", 0);
+    (void)state;
+    for (uint64_t seed = only ? only : 1; seed <= (only ? only : n); seed++) run_seed(seed);
+}
+
+/* What was trained by then is the same everywhere. */
+static void a_stop_that_one_host_asks_for_ends_the_epoch_of_all(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        begin_live(seed);
+        struct shmt_spec spec = spec_for();
+        spec.epochs = MOST_EPOCHS;
+        spec.item = 1;
+        make_hosts(&spec, 2 + (uint32_t)draw(MOST_HOSTS - 1));
+        g.stops = (uint32_t)draw(g.n);
+        const struct shmt_loop_spec network = hostile_network();
+        run(&network);
+        float *first = parameters_of(&g.host[0]);
+        must(g.host[0].n_epochs == 1, "the run goes on behind the stop");
+        for (uint32_t i = 0; i < g.n; i++) compare(&g.host[i], &g.host[0], first);
+        double sum = 0;
+        for (uint64_t i = 0; i < spec.n_examples; i++) sum += (double)first[i];
+        must(sum == (double)g.host[0].examples[0], "what counts was not trained, or the other way round");
+        free(first);
+        destroy_hosts();
+    }
+}
+
+static void a_host_that_is_lost_or_fails_ends_the_run_of_the_others(void **state) {
+    const struct shmt_loop_spec network = {.n_hosts = 3, .delay_ns = MS, .port_bytes = UINT64_C(8) << 20};
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        begin_live(seed);
+        seen.step_ns = 3 * MS;
+        struct shmt_spec spec = spec_for();
+        spec.n_examples = spec.order.n_examples = 1000; /* of 1.5 ms, for at most 9 workers */
+        spec.table[0].rows = spec.l2_rows[0] = spec.n_examples + SHARED;
+        spec.item = 1;
+        spec.epochs = 3;
+        make_hosts(&spec, 3);
+        if (seed % 2) g.cut = 1;
+        if (seed % 2 == 0) g.fails = 1;
+        g.cut_ns = 100 * MS;
+        run(&network);
+        for (uint32_t i = 0; i < 3; i += 2) {
+            must(g.host[i].status[MOST_WORKERS] == SHMTRAIN_E_DIED, "a host goes on without another one");
+            const char *why = seed % 2 ? "host 1 is lost" : "host 1 has left the run",
+                       *said = g.host[i].error[MOST_WORKERS].text;
+            must(strcmp(said, why) == 0, said);
+            for (uint32_t k = 0; k < g.host[i].spec.n_seats; k++)
+                must(g.host[i].status[k] == SHMTRAIN_E_STOPPED, "a worker is not ended");
+        }
+        destroy_hosts();
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(each_example_counts_once_and_all_hosts_have_the_same_bits, deadline),
+        cmocka_unit_test_setup(a_stop_that_one_host_asks_for_ends_the_epoch_of_all, deadline),
+        cmocka_unit_test_setup(a_host_that_is_lost_or_fails_ends_the_run_of_the_others, deadline)};
+    g.work = work;
+    g.begins = true;
+    g.epoch_end = note_and_rest;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
