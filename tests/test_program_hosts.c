@@ -135,6 +135,33 @@ static void a_goal_ends_all_hosts_with_the_same_epoch(void **state) {
     }
 }
 
+/* Workers wait for nobody, and yet all have the same at the end, which is about as good as on one host. */
+static void live_modes_end_with_the_same_bits_on_all_hosts(void **state) {
+    static const char *const MODES[] = {"async", "hogwild", "ssp:2", "node"};
+    (void)state;
+    for (size_t i = 0; i < sizeof MODES / sizeof *MODES; i++) {
+        char first[17];
+        struct program *p[3];
+        choose_ports(3);
+        static const char *const RANK[] = {"0", "1", "2"};
+        for (int rank = 0; rank < 3; rank++)
+            p[rank] = START_HOST(RANK[rank], "-q", "--json", "-w", "2", "--mode", MODES[i], "-e", "8", SPARSE);
+        for (int rank = 0; rank < 3; rank++) {
+            program_finish(p[rank]);
+            program_assert_status(p[rank], 0);
+            json_t *report = program_json(p[rank]);
+            const char *hash = json_string_value(json_object_get(report, "parameters_xxh64"));
+            const json_t *epochs = json_object_get(report, "epochs"),
+                         *last = json_array_get(epochs, json_array_size(epochs) - 1);
+            if (rank == 0) snprintf(first, sizeof first, "%s", hash);
+            assert_string_equal(hash, first);
+            assert_true(program_number(last, "examples") == 6000);
+            assert_true(program_number(last, "train_loss") < 0.66); /* log 2 is what nothing learned would be */
+            json_decref(report);
+        }
+    }
+}
+
 /* ---- agreement ---- */
 
 static void what_differs_is_named_on_all_hosts(void **state) {
@@ -164,7 +191,7 @@ static void options_that_do_not_fit_are_refused(void **state) {
         {2, "--key and --peers belong together", {"--hosts=a:1,b:2", "--rank=0", "--key", "k", SPARSE}},
         {2, "--insecure is to go without keys", {"--hosts=a:1,b:2", "--rank=0", "--key=k", "--peers=p", "--insecure", SPARSE}},
         {1, "cannot open none", {"--hosts=a:1,b:2", "--rank=0", "--key=none", "--peers=p", SPARSE}},
-        {2, "only --mode sync", {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--mode", "async", SPARSE}},
+        {2, "only --mode sync, async", {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--mode", "local", SPARSE}},
         {2, "there is no --checkpoint so far", {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--checkpoint=c", SPARSE}},
         {2,
          "there is no --tolerance so far",
@@ -336,6 +363,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {PROGRAM_TEST(parameters_are_those_of_one_host),
                                        PROGRAM_TEST(a_report_says_which_host_it_is_and_what_was_sent),
                                        PROGRAM_TEST(a_goal_ends_all_hosts_with_the_same_epoch),
+                                       PROGRAM_TEST(live_modes_end_with_the_same_bits_on_all_hosts),
                                        PROGRAM_TEST(what_differs_is_named_on_all_hosts),
                                        PROGRAM_TEST(options_that_do_not_fit_are_refused),
                                        PROGRAM_TEST(a_port_that_is_taken_is_named),

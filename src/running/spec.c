@@ -53,7 +53,7 @@ static const char *mode_of_config(struct shmt_run *run, const struct shmtrain_mo
     if (strcmp(c->mode, "auto") != 0) return c->mode;
     const char *mode = mode_of_axes(c);
     if (mode) return mode;
-    run->mode_reason = "the one that there is over several hosts";
+    run->mode_reason = "over several hosts, with the bits of one";
     if (c->parsed.hosts.n > 1) return "sync";
     run->mode_reason = !model                        ? "the default for worker functions"
                        : model->traits.pushes_tables ? "gradients are dense and cost more than waiting for others"
