@@ -59,6 +59,8 @@ static void state_spec(struct shmt_facts *out, const struct shmt_run *run) {
     const struct shmt_spec *spec = &run->spec;
     const struct shmt_spec_field *field;
     for (size_t i = 0; (field = shmt_spec_field_at(i)); i++) state_field(out, field, spec);
+    shmt_facts_add(out, "order of columns", "%s", spec->row_places ? "by frequency" : "as given");
+    shmt_facts_add(out, "curvatures", "%s", spec->curvatures ? "known" : "not known");
     shmt_facts_add(out, "steps", "%llu", (unsigned long long)spec->max_steps);
     shmt_facts_add(out, "target-loss", "%.9g", run->config->target_loss);
     shmt_facts_add(out, "patience", "%llu", (unsigned long long)run->config->patience);

@@ -1,9 +1,10 @@
 /* Rounds over many hosts: the turns of an exchange (exchange_priv.h) in the live modes. Workers update their host's parameters and wait for
  * nobody; meanwhile the link goes through round after round. In each, every host sends what its parameters have changed by since the
- * last one, and all of them take the mean over those hosts that have changed a float (as replicas on one host are merged together,
- * update/merge.h; McMahan et al. 2017):
+ * last one. Where the curvature of the loss is known (linear models), each sends the share of its change that the hosts' changes together
+ * are to count (damped, update/merge.h), and they are added up; else all take the mean over those hosts that have changed a float (McMahan
+ * et al. 2017), as replicas on one host do:
  *
- *     base' = base + mean of the changes       mine += base' - what I had seen
+ *     base' = base + mean of the changes, or sum of their shares       mine += base' - what I had seen
  *
  * `base` is the same on all hosts, bit by bit, because changes are added up in the order of ranks. What workers have changed since a host
  * looked is in its next round. An epoch is over when the workers of all hosts rest, and nothing has changed since: then everybody's
@@ -115,15 +116,18 @@ static void send_begin(struct shmt_exchange *x, bool rests) {
     shmt_exchange_send(x, payload);
 }
 
-/* What has changed of a block since all hosts agreed on it. false: nothing has. What was seen stays in x->seen. */
+/* What has changed of a block since all hosts agreed on it; or the share of it that counts. false: nothing has. */
 static bool look_at_block(struct shmt_exchange *x, uint64_t block, float change_out[SHMT_FAR_BLOCK]) {
     const uint64_t at = block * SHMT_FAR_BLOCK, n = floats_of(x, block);
     const float *base = x->base + at;
-    float *seen = x->seen + at;
+    float *seen = x->seen + at, share[SHMT_FAR_BLOCK];
     ops(x)->read(x->seat, block, seen);
-    if (memcmp(seen, base, n * sizeof *seen) == 0) return false;
-    for (uint64_t i = 0; i < n; i++) change_out[i] = seen[i] - base[i];
+    x->changed[block] = memcmp(seen, base, n * sizeof *seen) != 0;
+    if (!x->changed[block]) return false;
+    if (x->is_weighted) ops(x)->shares(x->seat, block, x->since, share);
+    for (uint64_t i = 0; i < n; i++) change_out[i] = (seen[i] - base[i]) * (x->is_weighted ? share[i] : 1);
     for (uint64_t i = n; i < SHMT_FAR_BLOCK; i++) change_out[i] = 0;
+    memcpy(x->change + at, change_out, n * sizeof *x->change);
     return true;
 }
 
@@ -205,18 +209,18 @@ static bool merge_block(struct shmt_exchange *x, struct cursor *cursor, uint64_t
     bool any = false;
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) {
         bool has = false;
-        if (shmt_exchange_is_other(x, host)) {
+        if (shmt_exchange_is_other(x, host))
             has = take_block(&cursor[host], block, change);
-        } else if ((has = memcmp(x->seen + at, x->base + at, n * sizeof *x->base) != 0)) {
-            for (uint64_t i = 0; i < n; i++) change[i] = x->seen[at + i] - x->base[at + i];
-        }
+        else if ((has = x->changed[block]))
+            memcpy(change, x->change + at, n * sizeof *change);
         for (uint64_t i = 0; has && i < n; i++) {
             sum[i] += change[i];
             changed[i] += change[i] != 0;
         }
         any = any || has;
     }
-    for (uint64_t i = 0; any && i < n; i++) base_out[i] = x->base[at + i] + (changed[i] > 0 ? sum[i] / changed[i] : 0);
+    for (uint64_t i = 0; any && i < n; i++)
+        base_out[i] = x->base[at + i] + (x->is_weighted || changed[i] < 1 ? sum[i] : sum[i] / changed[i]);
     return any;
 }
 
@@ -266,6 +270,9 @@ static int do_round(struct shmt_exchange *x, bool *told) {
     const int rests = ops(x)->rests(x->seat); /* before I look: nothing changes behind it */
     if (rests < 0) return rests;
     shmt_exchange_open(x, is_asked_to_stop(x));
+    const uint64_t examples = ops(x)->examples(x->seat);
+    x->since = examples - x->examples;
+    x->examples = examples;
     if (x->error.status == 0) send_begin(x, rests == 1);
     if (x->error.status == 0) send_changes(x);
     if (x->error.status == 0 && rests == 1 && !*told) {
@@ -307,9 +314,14 @@ static int epoch(struct shmt_exchange *x) {
 /* ---- the run ---- */
 
 static int plan(struct shmt_exchange *x) {
+    x->is_weighted = x->at.spec->curvatures;
     x->base = calloc(x->n_floats + 1, sizeof *x->base);
     x->seen = calloc(x->n_floats + 1, sizeof *x->seen);
-    return x->base && x->seen ? 0 : shmt_no_memory(&x->error, "for the parameters that hosts have agreed on");
+    x->change = calloc(x->n_floats + 1, sizeof *x->change);
+    x->changed = calloc(x->n_blocks + 1, sizeof *x->changed);
+    return x->base && x->seen && x->change && x->changed
+               ? 0
+               : shmt_no_memory(&x->error, "for the parameters that hosts have agreed on");
 }
 
 static int begin(struct shmt_exchange *x) {
@@ -320,6 +332,8 @@ static int begin(struct shmt_exchange *x) {
 static void release(struct shmt_exchange *x) {
     free(x->base);
     free(x->seen);
+    free(x->change);
+    free(x->changed);
 }
 
 const struct shmt_turns SHMT_TURNS_ROUNDS = {

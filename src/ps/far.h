@@ -46,6 +46,13 @@ struct shmt_far_live_ops {
     void (*add)(struct shmt_seat *seat, uint64_t block, const float *change);
     void (*set)(struct shmt_seat *seat, uint64_t block, const float *value);
 
+    /* Examples that this host has trained on in this run. */
+    uint64_t (*examples)(struct shmt_seat *seat);
+
+    /* The share of a change of each of a block's floats, in which so many examples have had their part, that comes to what one host
+     * alone would make of the changes of all (update/merge.h, damped). Where the curvature is known (spec.curvatures). */
+    void (*shares)(struct shmt_seat *seat, uint64_t block, uint64_t examples, float *out);
+
     /* Clocks of this epoch: of this host's slowest worker that has work (UINT64_MAX: none has); and what this host's workers are to
      * take for that of the other hosts' slowest one. */
     uint64_t (*clock)(struct shmt_seat *seat);

@@ -305,8 +305,9 @@ static void ask_for_columns(struct shmt_training *s) {
         spec->table[0].width == 1 && spec->table[0].rows >= s->train.data.n_features && !s->model->traits.pushes_tables;
     spec->l2_shares = shmt_rule_regularises(&spec->rule) && spec->rule.kind != SHMT_RULE_FTRL &&
                       shmt_policy_is_live(&spec->policy) && by_columns;
-    spec->curvatures =
-        shmt_policy_is_damped(&spec->policy) && by_columns && spec->n_tables == 1 && s->model->traits.curvature > 0;
+    const bool has_rounds = shmt_spec_is_linked(spec) && shmt_policy_is_live(&spec->policy); /* link/rounds.c */
+    spec->curvatures = (shmt_policy_is_damped(&spec->policy) || has_rounds) && by_columns && spec->n_tables == 1 &&
+                       s->model->traits.curvature > 0;
     spec->row_places = s->run->rows_by_frequency;
 }
 

@@ -146,6 +146,40 @@ static void reach(struct shmt_seat *seat, uint64_t clock_of_others) {
     shmt_gate_reach(&p->clocks, SHMT_GATE_CLOCK, p->clock);
 }
 
+/* relaxed: a number */
+static uint64_t examples(struct shmt_seat *seat) {
+    const struct shmt_store *store = shmt_shm_seat_of(seat)->store;
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < store->spec.n_seats; i++) n += load_relaxed(&store->slot[i].counters.examples);
+    return n;
+}
+
+/* Of floats that replicas hold, or all; the others are rare, and count whole. */
+static void find_curvatures(const struct shmt_store *store, uint64_t at, uint64_t n, float *out) {
+    for (uint64_t i = 0; i < n; i++) {
+        const uint64_t held = shmt_cover_of(&store->layout.cover, at + i);
+        out[i] = held == UINT64_MAX ? 0 : store->curvature[held];
+    }
+}
+
+static void shares(struct shmt_seat *seat, uint64_t block, uint64_t n_examples, float *out) {
+    const struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    const struct shmt_store *store = p->store;
+    const struct shmt_spec *spec = &store->spec;
+    const uint64_t at = block * SHMT_FAR_BLOCK, n = floats_of(store, block);
+    float curvature[SHMT_FAR_BLOCK];
+    struct shmt_damping damping = {.examples = (double)n_examples, .n_replicas = spec->hosts.n, .curvature = curvature};
+    shmt_spec_update(spec, p->epoch, 0, &damping.u);
+    for (uint64_t from = 0; from < n; from += SHMT_MERGE_STEP) {
+        const uint64_t some = shmt_min_u64(SHMT_MERGE_STEP, n - from);
+        const float *state[SHMT_MAX_PLANES];
+        for (uint32_t plane = 0; plane < store->layout.planes; plane++)
+            state[plane] = store->state + plane * store->layout.flat.n + at + from;
+        find_curvatures(store, at + from, some, curvature);
+        shmt_merge_shares((enum shmt_rule_kind)spec->rule.kind, &damping, state, some, out + from);
+    }
+}
+
 static void piece(struct shmt_seat *seat, uint64_t number, struct shmt_far_piece *out) {
     const struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
     const struct shmt_shm_piece *of = &p->store->ledger[number];
@@ -204,6 +238,8 @@ const struct shmt_far_live_ops SHMT_SHM_FAR_LIVE = {.begin = begin,
                                                     .read = read_block,
                                                     .add = add_block,
                                                     .set = set_block,
+                                                    .examples = examples,
+                                                    .shares = shares,
                                                     .clock = clock,
                                                     .reach = reach,
                                                     .piece = piece,
