@@ -33,7 +33,7 @@ static int train_piece(shmtrain_session *s, const struct shmtrain_work *w, uint6
     const float up = -(float)w->n;
     int rc = 0;
     for (uint64_t i = w->first; i < w->first + w->n && rc == 0; i++) {
-        float at, pull_back;
+        float at = 0, pull_back;
         const uint64_t shared = n_examples + i % SHARED;
         rc = shmtrain_push(s, 0, i, 1, &up);
         if (rc == 0) rc = shmtrain_pull(s, 0, shared, 1, &at);
