@@ -14,7 +14,8 @@
 struct world g;
 
 _Noreturn void give_up(const char *why) {
-    fprintf(stderr, "FAILED: %s; again: TEST_SEED=%llu\n", why, (unsigned long long)g.seed);
+    fprintf(stderr, "found in run %llu\nFAILED: %s; again: TEST_SEED=%llu\n", (unsigned long long)g.n_runs, why,
+            (unsigned long long)g.seed);
     _exit(1);
 }
 
@@ -187,6 +188,7 @@ void run(const struct shmt_loop_spec *network) {
                                           .sim = {.look_ns = 20},
                                           .body = run_fiber};
     must(shmt_loop_make(network, &g.loop, &e) == 0 && shmt_fibers_make(&spec, &fibers, &e) == 0, e.text);
+    g.n_runs++;
     g.began_ns = shmt_fibers_now_ns(fibers);
     while (!shmt_fibers_run(fibers, 1000)) must(shmt_fibers_now_ns(fibers) < MOST_NS, "the run does not end");
     g.took_ns = shmt_fibers_now_ns(fibers) - g.began_ns;

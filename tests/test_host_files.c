@@ -47,8 +47,8 @@ static void the_first_fact_that_differs_is_named(void **state) {
     assert_false(shmt_facts_differ(a, (const unsigned char *)same->text, same->n, &d));
     differ(a, batch, "batch", "64", "128");
     differ(a, end, "rate", "0.5", "0.55");
-    differ(a, missing, "batch", "64", "");
-    differ(missing, a, "rate", "0.5", "");
+    differ(a, missing, "batch", "64", "none");
+    differ(missing, a, "batch", "none", "64");
     for (uint32_t n = 0; n + 1 < same->n; n++) assert_true(shmt_facts_differ(a, (const unsigned char *)same->text, n, &d));
     same->text[same->n++] = 'x'; /* more than we know */
     assert_true(shmt_facts_differ(a, (const unsigned char *)same->text, same->n, &d));

@@ -157,6 +157,7 @@ static void each_example_counts_once_and_all_hosts_have_the_same_bits(void **sta
     const uint64_t n = hostile_asked("TEST_SEEDS", SANITIZED ? 20 : 300), only = hostile_asked("TEST_SEED", 0);
     (void)state;
     for (uint64_t seed = only ? only : 1; seed <= (only ? only : n); seed++) run_seed(seed);
+    printf("%llu runs, all as expected\n", (unsigned long long)g.n_runs);
 }
 
 /* What was trained by then is the same everywhere. */

@@ -181,6 +181,19 @@ static void what_differs_is_named_on_all_hosts(void **state) {
     }
 }
 
+/* Whoever has compared leaves; the others still hear why. */
+static void of_three_hosts_all_hear_which_one_differs(void **state) {
+    static const char *const RANK[] = {"0", "1", "2"};
+    struct program *p[3];
+    (void)state;
+    choose_ports(3);
+    for (int rank = 0; rank < 3; rank++)
+        p[rank] = START_HOST(RANK[rank], "-q", "-w", "1", "-e", "2", rank == 1 ? "--batch=128" : "--batch=64", SPARSE);
+    for (int rank = 0; rank < 3; rank++) end_with(p[rank], 2, "differ in batch: ");
+    assert_says(p[0], "host 1 (127.0.0.1:");
+    assert_says(p[2], "host 1 (127.0.0.1:");
+}
+
 static void options_that_do_not_fit_are_refused(void **state) {
     static const struct refusal WRONG[] = {
         {2, "--hosts names 2 hosts: say with --rank", {"--hosts", "127.0.0.1:7001,127.0.0.1:7002", SPARSE}},
@@ -301,6 +314,19 @@ static void a_worker_that_dies_changes_no_bit(void **state) {
     assert_string_equal(many, one);
     hash_of(p[1], many);
     assert_string_equal(many, one);
+    json_t *report = program_json(p[1]);
+    assert_true(program_number(report, "respawns") == 1);
+    json_decref(report);
+}
+
+/* Nobody is left to tell the link; it hears that its run has failed, and tells the others. */
+static void a_supervisor_that_dies_ends_all_hosts(void **state) {
+    struct program *p[2];
+    (void)state;
+    start_two(p, "sync");
+    assert_int_equal(kill(program_supervisor(p[1]), SIGKILL), 0);
+    end_with(p[1], 1, "was killed by signal 9");
+    end_with(p[0], 1, ") has left the run");
 }
 
 /* ---- launch ---- */
@@ -313,13 +339,16 @@ static void launch_runs_hosts_on_this_machine(void **state) {
     struct program *run = RUN("launch", "--local", "3", "--", "-e", "1", "-o", "m.st", "--trace", "t%r.json", SPARSE);
     program_assert_status(run, 0);
     assert_non_null(strstr(run->text[OUT], one));
-    assert_says(run, "on host 2: host 0 writes the model");
+    assert_says(run, "on host 2: --output is for host 0");
     assert_int_equal(access("m.st", F_OK), 0);
     for (int i = 0; i < 3; i++) assert_int_equal(access(i == 0 ? "t0.json" : i == 1 ? "t1.json" : "t2.json", F_OK), 0);
     struct program *failed = RUN("launch", "--local", "2", "--", "-e", "1", "nowhere.svm");
     assert_int_not_equal(failed->status, 0);
-    assert_says(failed, "on host 1: ");
     assert_says(failed, "nowhere.svm");
+    program_write_file("d0.svm", "+1 1:1\n-1 2:1\n");
+    struct program *half = RUN("launch", "--local", "2", "--", "-e", "1", "d%r.svm"); /* host 0 would wait for ten minutes */
+    assert_int_not_equal(half->status, 0);
+    assert_says(half, "on host 1: ");
 }
 
 static void launch_stops_all_hosts_at_one_point(void **state) {
@@ -346,9 +375,13 @@ static void launch_by_a_remote_shell_brings_keys_and_words(void **state) {
     program_assert_status(run, 0);
     assert_non_null(strstr(run->text[OUT], one));
     assert_int_equal(access("it's a \"model\".st", F_OK), 0);
-    snprintf(command, sizeof command,
-             "test \"$(sort -u hosts.txt)\" = 127.0.0.1 && ! ls -d /tmp/shmtrain-launch.* 2> /dev/null");
+    snprintf(command, sizeof command, "test \"$(sort -u hosts.txt)\" = 127.0.0.1 ");
     assert_int_equal(system(command), 0);
+    for (int i = 0; i < 2; i++) { /* words of the option that are none, or are no command */
+        struct program *none =
+            RUN("launch", "--hosts", g_list, "--remote-shell", i ? " ./nothing" : " ", "--", "-e", "1", SPARSE);
+        assert_int_not_equal(none->status, 0);
+    }
     choose_ports(2);
     struct program *stopped =
         START("launch", "--hosts", g_list, "--remote-shell", "./shell", "--", "-w", "1", "-e", "1000000", LONG);
@@ -365,6 +398,7 @@ int main(void) {
                                        PROGRAM_TEST(a_goal_ends_all_hosts_with_the_same_epoch),
                                        PROGRAM_TEST(live_modes_end_with_the_same_bits_on_all_hosts),
                                        PROGRAM_TEST(what_differs_is_named_on_all_hosts),
+                                       PROGRAM_TEST(of_three_hosts_all_hear_which_one_differs),
                                        PROGRAM_TEST(options_that_do_not_fit_are_refused),
                                        PROGRAM_TEST(a_port_that_is_taken_is_named),
                                        PROGRAM_TEST(hosts_with_keys_meet_and_a_stranger_does_not),
@@ -372,6 +406,7 @@ int main(void) {
                                        PROGRAM_TEST(a_link_that_dies_ends_its_host),
                                        PROGRAM_TEST(a_stop_on_one_host_ends_all_with_the_same_parameters),
                                        PROGRAM_TEST(a_worker_that_dies_changes_no_bit),
+                                       PROGRAM_TEST(a_supervisor_that_dies_ends_all_hosts),
                                        PROGRAM_TEST(launch_runs_hosts_on_this_machine),
                                        PROGRAM_TEST(launch_stops_all_hosts_at_one_point),
                                        PROGRAM_TEST(launch_by_a_remote_shell_brings_keys_and_words)};

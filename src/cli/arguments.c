@@ -380,8 +380,9 @@ int arguments_configure(const struct arguments *a, struct shmtrain_store *store)
 }
 
 int arguments_configure_one(const struct arguments *a, struct shmtrain_store *store) {
-    static const char *const OFF[][2] = {{"name", ""},       {"metrics", ""}, {"trace", ""},   {"record", ""}, {"replay", ""},
-                                         {"checkpoint", ""}, {"resume", "0"}, {"keep", "all"}, {"hosts", ""}};
+    static const char *const OFF[][2] = {
+        {"name", ""},    {"metrics", ""}, {"trace", ""},    {"record", ""}, {"replay", ""}, {"checkpoint", ""}, {"resume", "0"},
+        {"keep", "all"}, {"hosts", ""},   {"rank", "none"}, {"key", ""},    {"peers", ""},  {"insecure", "0"}};
     int rc = arguments_configure(a, store);
     for (size_t i = 0; i < sizeof OFF / sizeof *OFF && rc == 0; i++) rc = shmtrain_store_set(store, OFF[i][0], OFF[i][1]);
     return rc;

@@ -10,8 +10,9 @@ int keygen_run(struct shmtrain_store *store, const struct arguments *a) {
     (void)store;
     const int rc = shmtrain_keygen(file, public, message, sizeof message);
     if (rc < 0) return talk_refuse("%s", message) - (rc != SHMTRAIN_E_USAGE);
-    printf("%s      the secret key, for --key on this host: it goes nowhere else\n", file);
-    printf("%s.pub  the public one, for the file of --peers on all hosts: a line each, by rank\n", file);
     printf("%s\n", public);
+    fprintf(stderr,
+            "shmtrain: the secret key is for --key on this host, and goes nowhere else; the line above,\n"
+            "which is also in the file .pub beside it, is for the file of --peers on all hosts\n");
     return talk_close_output();
 }

@@ -47,23 +47,25 @@ static int save_elsewhere(struct shmtrain_store *store, const char *path, const 
 }
 
 /* All hosts of a run have the same model, and may have the same folder: the first one writes it. NULL: nothing is to be written here. */
-static const char *output_here(const struct shmtrain_store *store, const struct arguments *a) {
-    if (!a->output || shmtrain_store_report(store)->host == 0) return a->output;
-    talk_note(NULL, "host 0 writes the model");
+static const char *output_here(const struct arguments *a) {
+    const char *hosts = arguments_value(a, "hosts"), *rank = arguments_value(a, "rank");
+    if (!a->output || !hosts || !strchr(hosts, ',') || !rank || strtoul(rank, NULL, 10) == 0) return a->output;
+    talk_note(NULL, "--output is for host 0: of many hosts, it alone writes the model");
     return NULL;
 }
 
 /* 0, or the exit status. */
-static int save(struct shmtrain_store *store, const struct arguments *a) {
+static int save(struct shmtrain_store *store, const char *output, const struct arguments *a) {
     const char *format = a->format ? a->format : "safetensors";
-    const int rc = shmtrain_store_save_as(store, a->output, format);
-    if (rc == SHMTRAIN_E_SYSTEM) return save_elsewhere(store, a->output, format);
+    const int rc = shmtrain_store_save_as(store, output, format);
+    if (rc == SHMTRAIN_E_SYSTEM) return save_elsewhere(store, output, format);
     return rc < 0 ? talk_fail(store, rc) : 0;
 }
 
 /* All that can be known of the files that are to be written before anything is read. 0, or the exit status. */
-static int check_files(struct shmtrain_store *store, const struct arguments *a, const char *data, bool *stdout_is_taken) {
-    const struct output_wish wish[] = {{"--output", a->output, "the model"},
+static int check_files(struct shmtrain_store *store, const struct arguments *a, const char *output, const char *data,
+                       bool *stdout_is_taken) {
+    const struct output_wish wish[] = {{"--output", output, "the model"},
                                        {"--trace", arguments_value(a, "trace"), "the trace"},
                                        {"--record", arguments_value(a, "record"), "the record"},
                                        {"--metrics", arguments_value(a, "metrics"), "metrics"}};
@@ -79,17 +81,17 @@ int train_run(struct shmtrain_store *store, const struct arguments *a) {
     struct show show;
     bool stdout_is_taken = false;
     if (!data) return 2;
-    int status = check_files(store, a, data, &stdout_is_taken);
+    const char *output = output_here(a);
+    int status = check_files(store, a, output, data, &stdout_is_taken);
     if (status == 0) status = show_open(&show, store, a, stdout_is_taken);
     if (status != 0) return status;
     show_listen(&show);
-    talk_will_save(a->output, arguments_value(a, "trace"));
+    talk_will_save(output, arguments_value(a, "trace"));
     talk_catch_signals(store);
     int rc = shmtrain_store_train(store, data);
-    const char *output = rc == 0 ? output_here(store, a) : NULL;
-    talk_will_save(output, NULL); /* a trace has been written by then */
+    talk_will_save(rc == 0 ? output : NULL, NULL); /* a trace has been written by then */
     show_close(&show);
-    if (output) status = save(store, a);
+    if (rc == 0 && output) status = save(store, output, a);
     talk_will_save(NULL, NULL);
     if (rc < 0) return talk_fail(store, rc);
     if (status != 0) return talk_exit_status(status);

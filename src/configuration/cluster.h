@@ -25,7 +25,7 @@ int shmt_cluster_parse(const char *given_as, const char *text, struct shmt_clust
 void shmt_cluster_name(const struct shmt_cluster *cluster, const char *text, uint32_t rank, const char *prefix,
                        char out[SHMT_MOST_HOST_TEXT]);
 
-/* Whether all of them are names of this machine that nobody else can reach: localhost, 127.*, [::1]. */
+/* Whether all of them are names of this machine that no other one can reach: localhost, 127.*, [::1]. */
 bool shmt_cluster_is_loopback(const struct shmt_cluster *cluster, const char *text);
 
 /* What host `rank` listens at, for a socket: its own address where that is a number, else all that this machine has. */

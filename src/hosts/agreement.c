@@ -61,8 +61,11 @@ static void state_spec(struct shmt_facts *out, const struct shmt_run *run) {
     for (size_t i = 0; (field = shmt_spec_field_at(i)); i++) state_field(out, field, spec);
     shmt_facts_add(out, "order of columns", "%s", spec->row_places ? "by frequency" : "as given");
     shmt_facts_add(out, "curvatures", "%s", spec->curvatures ? "known" : "not known");
-    shmt_facts_add(out, "steps", "%llu", (unsigned long long)spec->max_steps);
+    if (spec->max_steps != SHMT_NO_LIMIT) shmt_facts_add(out, "steps", "%llu", (unsigned long long)spec->max_steps);
     shmt_facts_add(out, "target-loss", "%.9g", run->config->target_loss);
+    shmt_facts_add(out, "keep", "%s", run->config->keep == SHMT_KEEP_BEST ? "best" : "the last epoch's");
+    shmt_facts_add(out, "bias", "%llu", (unsigned long long)run->config->bias);
+    shmt_facts_add(out, "validation examples", "%llu", (unsigned long long)run->job.board.n_valid);
     shmt_facts_add(out, "patience", "%llu", (unsigned long long)run->config->patience);
     shmt_facts_add(out, "first batch", "%llu of epoch %u, behind %llu", (unsigned long long)spec->first_step, spec->first_epoch,
                    (unsigned long long)spec->steps_before);
@@ -86,7 +89,8 @@ void shmt_agreement_state(struct shmt_run *run, const struct shmt_agreed *what, 
     SHMT_PLAIN_NUMBERS;
     *out = (struct shmt_facts){0};
     shmt_facts_add(out, "version", "%s", PACKAGE_VERSION);
-    shmt_facts_add(out, "list of hosts", "%s", run->config->hosts);
+    shmt_facts_add(out, "list of hosts", "%.1800s (%016llx)", run->config->hosts,
+                   (unsigned long long)hash_more(0, run->config->hosts, strlen(run->config->hosts)));
     shmt_facts_add(out, "model", "%s%s%s", what->model ? what->model->name : "a worker function", what->model ? " " : "",
                    what->model ? run->texts.joined : "");
     state_data(out, "training data", what->train);

@@ -52,24 +52,47 @@ static void show_value(char *out, struct line line) {
         out[0] = '\0';
 }
 
-bool shmt_facts_differ(const struct shmt_facts *ours, const unsigned char *theirs, uint32_t n, struct shmt_difference *out) {
-    const char *mine = ours->text, *mine_end = mine + ours->n;
-    const char *other = (const char *)theirs, *other_end = other + n;
-    *out = (struct shmt_difference){0};
-    while (mine < mine_end) {
-        const struct line a = line_at(mine, mine_end), b = line_at(other, other_end);
-        if (a.n != b.n || memcmp(a.at, b.at, a.n) != 0) {
-            const char *equals = memchr(a.at, '=', a.n);
-            const size_t name = equals ? (size_t)(equals - a.at) : a.n;
-            show(out->name, a.at, name);
-            show_value(out->ours, a);
-            if (b.n > name && memcmp(a.at, b.at, name + 1) == 0) show_value(out->theirs, b);
-            return true;
-        }
-        mine = a.at + a.n + 1;
-        other = shmt_min_u64(b.n + 1, (uint64_t)(other_end - b.at)) + b.at;
+/* The line of a text whose name is that of `like`. n 0: there is none. */
+static struct line line_named(struct line like, const char *at, const char *end) {
+    const char *equals = memchr(like.at, '=', like.n);
+    const size_t name = equals ? (size_t)(equals - like.at) + 1 : like.n;
+    while (at < end) {
+        const struct line line = line_at(at, end);
+        if (line.n >= name && memcmp(line.at, like.at, name) == 0) return line;
+        at = line.at + line.n + (line.at + line.n < end);
+        if (line.n == 0 && at >= end) break;
     }
-    if (other >= other_end) return false;
-    show(out->name, "what is to be alike", 19);
+    return (struct line){end, 0};
+}
+
+static void show_name(char *out, struct line line) {
+    const char *equals = memchr(line.at, '=', line.n);
+    show(out, line.at, equals ? (size_t)(equals - line.at) : line.n);
+}
+
+/* The first line of a text that the other one has not, or has otherwise. */
+static bool find_difference(const char *at, const char *end, const char *other, const char *other_end, struct line out[2]) {
+    while (at < end) {
+        out[0] = line_at(at, end);
+        out[1] = line_named(out[0], other, other_end);
+        if (out[0].n != out[1].n || memcmp(out[0].at, out[1].at, out[0].n) != 0) return true;
+        at = out[0].at + out[0].n + 1;
+    }
+    return false;
+}
+
+bool shmt_facts_differ(const struct shmt_facts *ours, const unsigned char *theirs, uint32_t n, struct shmt_difference *out) {
+    const char *mine = ours->text, *mine_end = mine + ours->n, *other = (const char *)theirs, *other_end = other + n;
+    struct line line[2];
+    *out = (struct shmt_difference){.ours = "none", .theirs = "none"};
+    if (find_difference(mine, mine_end, other, other_end, line)) {
+        show_name(out->name, line[0]);
+        show_value(out->ours, line[0]);
+        if (line[1].n > 0) show_value(out->theirs, line[1]);
+        return true;
+    }
+    if (!find_difference(other, other_end, mine, mine_end, line)) return false;
+    show_name(out->name, line[0]);
+    show_value(out->theirs, line[0]);
     return true;
 }

@@ -19,7 +19,7 @@ void shmt_facts_add(struct shmt_facts *facts, const char *name, const char *form
 
 /* The first fact in which they differ. */
 struct shmt_difference {
-    char name[SHMT_FACT_TEXT], ours[SHMT_FACT_TEXT], theirs[SHMT_FACT_TEXT]; /* "": one of them does not know it */
+    char name[SHMT_FACT_TEXT], ours[SHMT_FACT_TEXT], theirs[SHMT_FACT_TEXT]; /* "none": one of them does not have it */
 };
 
 /* Whether they differ; `theirs` may be any n bytes. */

@@ -4,17 +4,22 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "backends/shm/shm.h"
 #include "hosts/key_files.h"
 #include "hosts/link_process.h"
+#include "sync/host.h"
 #include "workers/run.h"
 
-#define LOOK_MS 100
+#define LOOK_MS     100
+#define END_LOOKS   100 /* at a link that is told to end, and takes 0.2 s where others are still to hear something */
+#define END_LOOK_US 10000
 
 /* Since begin, until close. */
 static bool is_linked(const struct shmt_run *run) { return run->hosts->packet != NULL; }
@@ -62,19 +67,32 @@ static int make_plan(const struct shmt_run *run, struct shmt_link_plan *out, str
 
 /* ---- the desk ---- */
 
+/* Our end is closed for all who have it, forks of this process among them; and who does not hear that, because it is stopped, is
+ * ended. Its wait status; 0: an application that ignores SIGCHLD, or waits for everybody, was faster. */
+static int end_link(struct shmt_hosts *h) {
+    int status = 0;
+    pid_t got = 0;
+    if (h->desk >= 0) shutdown(h->desk, SHUT_RDWR);
+    for (int i = 0; i < END_LOOKS && (got == 0 || (got < 0 && errno == EINTR)); i++) {
+        got = waitpid(h->link, &status, WNOHANG);
+        if (got == 0) usleep(END_LOOK_US);
+    }
+    if (got == 0) kill(h->link, SIGKILL);
+    while (got == 0 || (got < 0 && errno == EINTR)) got = waitpid(h->link, &status, 0);
+    h->link = 0;
+    return got > 0 ? status : 0;
+}
+
 /* The link has ended without a word. */
 static void note_death(struct shmt_hosts *h) {
-    int status = 0;
-    pid_t got;
-    do got = waitpid(h->link, &status, 0);
-    while (got < 0 && errno == EINTR);
-    const bool killed = got > 0 && WIFSIGNALED(status);
+    const pid_t link = h->link;
+    const int status = end_link(h);
+    const bool killed = WIFSIGNALED(status);
     if (killed)
-        shmt_fail(&h->verdict, SHMTRAIN_E_DIED, "the link to other hosts (process %d) was killed by signal %d (%s)",
-                  (int)h->link, WTERMSIG(status), strsignal(WTERMSIG(status)));
+        shmt_fail(&h->verdict, SHMTRAIN_E_DIED, "the link to other hosts (process %d) was killed by signal %d (%s)", (int)link,
+                  WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
-        shmt_fail(&h->verdict, SHMTRAIN_E_DIED, "the link to other hosts (process %d) has died", (int)h->link);
-    h->link = 0;
+        shmt_fail(&h->verdict, SHMTRAIN_E_DIED, "the link to other hosts (process %d) has died", (int)link);
     h->is_over = true;
 }
 
@@ -88,7 +106,7 @@ static void take_last_word(struct shmt_run *run) {
     if (h->packet->status < 0) shmt_fail(&h->verdict, h->packet->status, "%.*s", (int)sizeof over.text, over.text);
     run->report.sent_bytes = over.sent_bytes;
     run->report.received_bytes = over.received_bytes;
-    if (over.ender >= c->parsed.hosts.n || over.ender == c->rank) return;
+    if (over.ender >= c->parsed.hosts.n || over.ender == c->rank || shmt_stop_asked(run->call)) return;
     run->ended_by_host = true;
     shmt_cluster_name(&c->parsed.hosts, c->hosts, over.ender, "", name);
     shmt_log(&run->call->log, "host %u (%s) has ended the run", over.ender, name);
@@ -121,13 +139,14 @@ static int fail_as_link(struct shmt_run *run) {
     return shmt_fail(&run->call->error, v->status, "%s", v->text);
 }
 
-/* If the link is gone, we hear why at the next look. */
-static void send(struct shmt_run *run, enum shmt_desk_kind kind, const void *bytes, uint32_t n, int pass) {
+/* If the link is gone, we hear why at the next look: that is no failure here. */
+static int tell_link(struct shmt_run *run, enum shmt_desk_kind kind, const void *bytes, uint32_t n, int pass) {
     struct shmt_desk_packet *packet = run->hosts->packet;
     packet->kind = kind;
     packet->n = n;
     memcpy(packet->bytes, bytes, n);
-    (void)shmt_desk_send(run->hosts->desk, packet, pass);
+    if (shmt_desk_send(run->hosts->desk, packet, pass) == 0 || errno == EPIPE || errno == ECONNRESET) return 0;
+    return shmt_fail_errno(&run->call->error, "cannot tell the link to other hosts what to do");
 }
 
 /* The next packet, which is to be of this kind. A stop ends the wait. */
@@ -142,22 +161,26 @@ static int await(struct shmt_run *run, enum shmt_desk_kind kind) {
         if (got == 1) return 0;
         if (shmt_stop_asked(run->call))
             return shmt_fail(&run->call->error, SHMTRAIN_E_STOPPED, "stopped while waiting for other hosts");
+        if ((double)(shmt_now_ns() - run->began_ns) * 1e-9 >= run->config->time_limit) /* NaN: there is none */
+            return shmt_fail(&run->call->error, SHMTRAIN_E_STOPPED, "the time limit has come while waiting for other hosts");
     }
 }
 
 /* ---- a run ---- */
 
 int shmt_hosts_begin(struct shmt_run *run) {
-    static struct shmt_link_plan plan; /* with secrets, wiped; one run of a process begins at a time */
     struct shmt_error *e = &run->call->error;
     int rc = check_options(run, e);
     *run->hosts = (struct shmt_hosts){.desk = -1};
     if (rc < 0 || run->config->parsed.hosts.n <= 1) return rc;
     run->hosts->packet = malloc(sizeof *run->hosts->packet);
     if (!run->hosts->packet) return shmt_no_memory(e, "for packets to the link");
-    rc = make_plan(run, &plan, e);
-    if (rc == 0) rc = shmt_link_fork(&plan, &run->hosts->desk, &run->hosts->link, e);
-    explicit_bzero(&plan, sizeof plan);
+    struct shmt_link_plan *plan = malloc(sizeof *plan); /* with secrets */
+    if (!plan) return shmt_no_memory(e, "for the link");
+    rc = make_plan(run, plan, e);
+    if (rc == 0) rc = shmt_link_fork(plan, &run->hosts->desk, &run->hosts->link, e);
+    explicit_bzero(plan, sizeof *plan);
+    free(plan);
     return rc == 0 ? await(run, SHMT_DESK_OPEN) : rc;
 }
 
@@ -181,7 +204,7 @@ int shmt_hosts_agree(struct shmt_run *run, const struct shmt_agreed *what) {
     if (!facts) return shmt_no_memory(&run->call->error, "to agree with other hosts");
     shmt_agreement_state(run, what, facts);
     int rc = facts->full ? shmt_refuse(&run->call->error, "hosts cannot agree on so many tables") : 0;
-    if (rc == 0) send(run, SHMT_DESK_AGREE, facts->text, facts->n, -1);
+    if (rc == 0) rc = tell_link(run, SHMT_DESK_AGREE, facts->text, facts->n, -1);
     for (uint32_t host = 0; host < run->config->parsed.hosts.n && rc == 0; host++) {
         rc = await(run, SHMT_DESK_SAID);
         if (rc == 0) rc = compare(run, facts);
@@ -193,14 +216,13 @@ int shmt_hosts_agree(struct shmt_run *run, const struct shmt_agreed *what) {
 int shmt_hosts_join(struct shmt_run *run) {
     if (!is_linked(run)) return 0;
     const struct shmt_desk_work work = {.spec = run->spec, .scores = shmt_job_validates(&run->job)};
-    send(run, SHMT_DESK_WORK, &work, sizeof work, shmt_shm_fd(run->job.store));
-    return 0;
+    return tell_link(run, SHMT_DESK_WORK, &work, sizeof work, shmt_shm_fd(run->job.store));
 }
 
 static void give_up(struct shmt_run *run) {
-    uint32_t none = 0;
-    /* relaxed: as whoever sets it; nothing is read on its strength */
-    (void)swap_relaxed(run->backend->store->abort_word(run->job.store), &none, SHMT_TEAM_KILLED);
+    _Atomic uint32_t *const abort = run->backend->store->abort_word(run->job.store);
+    /* release, as all do who set it: nothing is read on its strength; waiters look with relaxed loads */
+    if (load_relaxed(abort) == 0) store_release(abort, SHMT_TEAM_KILLED);
     run->backend->store->wake(run->job.store);
 }
 
@@ -224,16 +246,17 @@ static int judge(struct shmt_run *run, int rc) {
 
 int shmt_hosts_end(struct shmt_run *run, int rc) {
     if (!is_linked(run)) return rc;
-    while (!run->hosts->is_over && hear(run, LOOK_MS) >= 0) continue;
+    if (rc < 0) give_up(run); /* also where nobody has told the link */
+    while (!run->hosts->is_over && hear(run, LOOK_MS) >= 0)
+        if (shmt_stop_asked(run->call) && rc < 0) break;
     return judge(run, rc);
 }
 
 void shmt_hosts_close(struct shmt_run *run) {
     struct shmt_hosts *h = run->hosts;
-    int status;
     if (!is_linked(run)) return;
+    if (h->link > 0) (void)end_link(h);
     if (h->desk >= 0) close(h->desk);
-    while (h->link > 0 && waitpid(h->link, &status, 0) < 0 && errno == EINTR) continue;
     free(h->packet);
     *h = (struct shmt_hosts){.desk = -1};
 }

@@ -1,4 +1,4 @@
-/* Files of keys: see keys.h. */
+/* Files of keys: see key_files.h. */
 #include "hosts/key_files.h"
 
 #include <shmtrain/hosts.h>
@@ -54,11 +54,12 @@ static int write_pair(const char *file, const char *beside, const char *secret, 
 
 int shmt_key_files_make(const char *file, char public_out[SHMT_ZMQ_KEY], struct shmt_error *e) {
     const struct shmt_zmq_calls *zmq = shmt_zmq_load(e);
-    char secret[SHMT_ZMQ_KEY], *beside;
+    char secret[SHMT_ZMQ_KEY], public[SHMT_ZMQ_KEY], *beside;
     if (!zmq) return SHMTRAIN_E_SYSTEM;
-    if (zmq->curve_keypair(public_out, secret) < 0) return shmt_fail(e, SHMTRAIN_E_SYSTEM, "this libzmq cannot make keys");
     if (asprintf(&beside, "%s.pub", file) < 0) return shmt_no_memory(e, "for the name of a key");
-    const int rc = write_pair(file, beside, secret, public_out, e);
+    int rc = zmq->curve_keypair(public, secret) < 0 ? shmt_fail(e, SHMTRAIN_E_SYSTEM, "this libzmq cannot make keys") : 0;
+    if (rc == 0) rc = write_pair(file, beside, secret, public, e);
+    if (rc == 0) memcpy(public_out, public, sizeof public);
     explicit_bzero(secret, sizeof secret);
     free(beside);
     return rc;
@@ -103,7 +104,7 @@ static int next_key(struct reader *r, char out[SHMT_ZMQ_KEY], struct shmt_error 
 static int open_reader(struct reader *r, const char *path, struct shmt_error *e) {
     *r = (struct reader){0};
     shmt_show_name(path, r->shown);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* not to wait for whoever writes into a FIFO */
     r->file = fd < 0 ? NULL : fdopen(fd, "r");
     if (!r->file && fd >= 0) close(fd);
     return r->file ? 0 : shmt_fail_errno(e, "cannot open %s", r->shown);
@@ -119,6 +120,8 @@ static void close_reader(struct reader *r) {
 static int check_mode(const struct reader *r, struct shmt_error *e) {
     struct stat s;
     if (fstat(fileno(r->file), &s) < 0) return shmt_fail_errno(e, "cannot look at %s", r->shown);
+    if (!S_ISREG(s.st_mode))
+        return shmt_fail(e, SHMTRAIN_E_DATA, "%s is no file with a key: shmtrain keygen makes one", r->shown);
     if (!(s.st_mode & (S_IRWXG | S_IRWXO))) return 0;
     return shmt_fail(e, SHMTRAIN_E_DATA, "%s can be read or changed by others (mode %03o): chmod 600 it, or make another key",
                      r->shown, (unsigned)s.st_mode & 0777);

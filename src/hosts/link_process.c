@@ -21,8 +21,8 @@ _Static_assert(sizeof(struct shmt_desk_work) <= SHMT_MOST_AGREED, "a spec is one
 #define START_NS  UINT64_C(600000000000) /* how long to wait for hosts that have not come */
 #define LOOK_NS   UINT64_C(250000000)    /* between two looks at who is there */
 #define QUIET_NS  UINT64_C(2000000000)   /* nobody hears that hosts are waited for if they come by then, */
+#define REMIND_NS UINT64_C(60000000000)  /* ... and again after as long */
 #define FLUSH_NS  UINT64_C(200000000)    /* for what was said, before a host leaves a run that it has given up */
-#define REMIND_NS UINT64_C(60000000000)  /* and again after as long */
 
 struct server {
     const struct shmt_link_plan *plan;
@@ -35,6 +35,7 @@ struct server {
     bool awaited; /* somebody has heard that hosts are waited for */
     bool suspected[SHMT_MAX_HOSTS];
     uint32_t ender;
+    pid_t parent;
     struct shmt_desk_packet in, out;
 };
 
@@ -84,7 +85,7 @@ static void look_for_suspects(struct server *s) {
         const bool suspect = state == SHMT_PEER_SUSPECT, back = state == SHMT_PEER_THERE && s->suspected[host];
         if (host == s->plan->self || (!back && (!suspect || s->suspected[host]))) continue;
         snprintf(line, sizeof line, back ? "%s is there again" : "%s is silent: it has %.0f s to come back",
-                 shmt_lanes_name(s->lanes, host), (double)s->plan->lost_ns * 1e-9);
+                 shmt_lanes_name(s->lanes, host), (double)(s->plan->lost_ns - SHMT_LANES_SUSPECT) * 1e-9);
         say(s, SHMT_DESK_NOTE, line);
         s->suspected[host] = suspect;
     }
@@ -104,7 +105,7 @@ static bool goes_on(void *arg) {
         look_for_missing(s, now_ns);
         look_for_suspects(s);
     }
-    s->hung_up = s->hung_up || is_hung_up(s);
+    s->hung_up = s->hung_up || is_hung_up(s) || getppid() != s->parent; /* forks of it may have its end of the desk */
     return !s->hung_up;
 }
 
@@ -242,7 +243,7 @@ static void say_over(struct server *s, int status, const struct shmt_error *e) {
     (void)shmt_desk_send(s->desk, &s->out, -1); /* nobody may want to hear it */
 }
 
-static _Noreturn void run(const struct shmt_link_plan *plan, int desk, const sigset_t *masked) {
+static _Noreturn void run(struct shmt_link_plan *plan, int desk, pid_t parent, const sigset_t *masked) {
     static struct server server;
     struct server *s = &server;
     struct shmt_error e = {0};
@@ -250,8 +251,10 @@ static _Noreturn void run(const struct shmt_link_plan *plan, int desk, const sig
     shmt_settle_name("link", -1);
     s->plan = plan;
     s->desk = desk;
+    s->parent = parent;
     s->ender = SHMT_NO_ENDER;
     int rc = open_all(s, &e);
+    explicit_bzero(&plan->keys, sizeof plan->keys); /* the carrier has them */
     if (rc == 0) {
         say(s, SHMT_DESK_OPEN, "");
         rc = serve(s, &e);
@@ -262,24 +265,26 @@ static _Noreturn void run(const struct shmt_link_plan *plan, int desk, const sig
     _exit(EXIT_SUCCESS);
 }
 
-int shmt_link_fork(const struct shmt_link_plan *plan, int *desk_out, pid_t *pid_out, struct shmt_error *e) {
+int shmt_link_fork(struct shmt_link_plan *plan, int *desk_out, pid_t *pid_out, struct shmt_error *e) {
     int sockets[2];
     sigset_t all, masked;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sockets))
         return shmt_fail_errno(e, "cannot make sockets for the link to other hosts");
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &masked);
-    const pid_t pid = fork();
+    const pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
         close(sockets[0]);
-        run(plan, sockets[1], &masked);
+        run(plan, sockets[1], parent, &masked);
     }
     const int code = errno;
     pthread_sigmask(SIG_SETMASK, &masked, NULL);
     close(sockets[1]);
-    *desk_out = sockets[0];
-    *pid_out = pid;
-    if (pid > 0) return 0;
+    if (pid > 0) {
+        *desk_out = sockets[0];
+        *pid_out = pid;
+        return 0;
+    }
     close(sockets[0]);
     errno = code;
     return shmt_fail_errno(e, "cannot start the link to other hosts");

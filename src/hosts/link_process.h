@@ -25,5 +25,5 @@ struct shmt_desk_work {
 };
 
 /* Forks it: its process id, and *desk_out, our end of the desk, close-on-exec. Its first word is OPEN, or OVER with the reason why not.
- * Errors: _SYSTEM. */
-int shmt_link_fork(const struct shmt_link_plan *plan, int *desk_out, pid_t *pid_out, struct shmt_error *e);
+ * The fork wipes its copy of the keys, the caller its own. Errors: _SYSTEM; then neither is set. */
+int shmt_link_fork(struct shmt_link_plan *plan, int *desk_out, pid_t *pid_out, struct shmt_error *e);

@@ -101,7 +101,8 @@ int shmt_agreement_check_peers(struct shmt_agreement *a, struct shmt_error *e) {
     for (uint32_t host = 0; host < a->n_hosts; host++) {
         struct peer *peer = &a->peer[host];
         uint64_t life = 0;
-        if (host == a->self) continue;
+        /* Who has said in this round what it has to say may find that others differ, and leave. */
+        if (host == a->self || (a->round > 0 && peer->said[a->round % 2].round == a->round)) continue;
         (void)shmt_lanes_peer(a->lanes, host, &life);
         if (shmt_lanes_check(a->lanes, host, e) < 0) return SHMTRAIN_E_DIED;
         if (peer->life == 0) peer->life = life;

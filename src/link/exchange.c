@@ -85,8 +85,12 @@ static void take(struct shmt_exchange *x, struct shmt_message *message) {
     const uint32_t from = message->from;
     struct shmt_parcel parcel;
     const char *why;
-    if (message->channel == SHMT_CHANNEL_AGREE) {
+    if (message->channel == SHMT_CHANNEL_AGREE && !x->is_over) { /* behind the run: of the sender's next one */
         (void)shmt_agreement_take(x->at.agreement, message, &x->error);
+        return;
+    }
+    if (x->is_over && (message->channel == SHMT_CHANNEL_AGREE || message->life != x->heard[from].life)) {
+        shmt_lanes_release(x->at.lanes, message);
         return;
     }
     if (x->heard[from].life == 0) x->heard[from].life = message->life; /* others may still be missing */

@@ -24,10 +24,10 @@ struct shmt_exchange_place {
     bool (*goes_on)(void *arg); /* asked every few milliseconds; false: the run of this host has been given up. May be NULL */
     void *arg;
     bool begins; /* the workers meet before their first work, */
+    bool scores; /* ... and once more at the end of each epoch, behind their parts of the validation data */
     uint32_t
-        *ender_out; /* the rank of a host that wanted the run to end before its last batch; the first of several. May be NULL;
+        *ender_out; /* the rank of a host that wanted the run to end before its last turn; the first of several. May be NULL;
                             left alone where there is none */
-    bool scores;    /* ... and once more at the end of each epoch, behind their parts of the validation data */
 };
 
 /* Takes the link's seat, and leaves it when the run is over: 0; or a status with its sentence: _DIED when another host is lost, _STOPPED

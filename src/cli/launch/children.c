@@ -14,7 +14,8 @@
 #include "cli/launch/launch.h"
 #include "cli/talk.h"
 
-#define LOOK_MS 50
+#define LOOK_MS     50
+#define GRACE_LOOKS 40 /* at most, after one has failed, until the others are told to end */
 
 /* ---- starting ---- */
 
@@ -36,6 +37,7 @@ static _Noreturn void become(const struct launch *l, uint32_t rank, char *const 
     if (l->local) take_processors(rank, l->n);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(1);
+    signal(SIGPIPE, SIG_DFL);
     if (!l->local) signal(SIGINT, SIG_IGN); /* a remote shell is to bring what the run still says */
     dup2(input >= 0 ? input : nowhere, STDIN_FILENO);
     if (rank > 0) dup2(nowhere, STDOUT_FILENO);
@@ -55,9 +57,9 @@ static int make_pipe(int ends[2], bool ours_reads) {
     return 0;
 }
 
-/* It is short, and fits into the pipe. */
+/* It is short, and fits into the pipe. Who has ended already says why by itself. */
 static int feed(int fd, const char *input, size_t n) {
-    return write(fd, input, n) == (ssize_t)n ? 0 : talk_refuse("cannot write to a pipe: %s", strerror(errno));
+    return write(fd, input, n) == (ssize_t)n || errno == EPIPE ? 0 : talk_refuse("cannot write to a pipe: %s", strerror(errno));
 }
 
 int launch_start(struct launch *l, uint32_t rank, char *const *word, const char *input, size_t n) {
@@ -115,12 +117,24 @@ static void pass_on(struct launch *l, int number) {
     }
 }
 
+/* What is left of its lines; others may have their other end. */
+static void drain(struct launch_host *h, uint32_t rank) {
+    struct pollfd readable = {.fd = h->lines, .events = POLLIN};
+    while (h->lines >= 0 && poll(&readable, 1, 0) > 0) read_lines(h, rank);
+    if (h->lines < 0) return;
+    if (h->n_line > 0) show_line(h, rank);
+    close(h->lines);
+    h->lines = -1;
+}
+
 static void collect(struct launch *l) {
     for (uint32_t rank = 0; rank < l->n; rank++) {
         struct launch_host *h = &l->host[rank];
-        int status;
-        if (h->pid <= 0 || waitpid(h->pid, &status, WNOHANG) <= 0) continue;
+        int status = 0;
+        const pid_t got = h->pid > 0 ? waitpid(h->pid, &status, WNOHANG) : 0;
+        if (got == 0 || (got < 0 && errno == EINTR)) continue;
         h->pid = 0;
+        drain(h, rank);
         h->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
         if (WIFSIGNALED(status))
             fprintf(stderr, "shmtrain: host %u (%s) was ended by signal %d (%s)\n", rank, h->address, WTERMSIG(status),
@@ -137,7 +151,7 @@ static bool is_over(const struct launch *l) {
 static void look(struct launch *l) {
     struct pollfd pollfd[LAUNCH_MOST_HOSTS];
     for (uint32_t rank = 0; rank < l->n; rank++) pollfd[rank] = (struct pollfd){.fd = l->host[rank].lines, .events = POLLIN};
-    if (poll(pollfd, l->n, LOOK_MS) <= 0) return;
+    if (poll(pollfd, l->n, LOOK_MS) <= 0) return; /* also where nobody has lines any more */
     for (uint32_t rank = 0; rank < l->n; rank++)
         if (pollfd[rank].revents) read_lines(&l->host[rank], rank);
 }
@@ -149,14 +163,22 @@ static int status_of(const struct launch *l) {
     return 0;
 }
 
+static bool has_failed(const struct launch *l) {
+    for (uint32_t rank = 0; rank < l->n; rank++)
+        if (l->host[rank].pid == 0 && l->host[rank].status != 0) return true;
+    return false;
+}
+
 int launch_wait(struct launch *l) {
-    int passed = 0;
+    int passed = 0, left = GRACE_LOOKS;
     while (!is_over(l)) {
         look(l);
         collect(l);
         if (talk_caught() != passed) pass_on(l, passed = talk_caught());
+        /* the others may not have met it, and wait for it */
+        if (passed == 0 && has_failed(l) && left-- == 0) pass_on(l, SIGTERM);
     }
     for (uint32_t rank = 0; rank < l->n; rank++)
         if (l->host[rank].input >= 0) close(l->host[rank].input);
-    return status_of(l);
+    return talk_exit_status(status_of(l));
 }

@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,9 +48,11 @@ static int take_local(struct launch *l, const char *text) {
 }
 
 /* A host that stands there several times has as many ports. */
-static unsigned port_for(const struct launch *l, const char *name) {
+static unsigned port_for(const struct launch *l, const char *address) {
+    const size_t n = strlen(address);
     unsigned port = FIRST_PORT;
-    for (uint32_t other = 0; other < l->n; other++) port += strcmp(l->host[other].name, name) == 0;
+    for (uint32_t other = 0; other < l->n; other++)
+        port += strncmp(l->host[other].address, address, n) == 0 && l->host[other].address[n] == ':';
     return port;
 }
 
@@ -66,7 +69,7 @@ static int take_host(struct launch *l, const char *at, size_t n) {
     if (colon)
         snprintf(h->address, sizeof h->address, "%s%.*s", address, (int)(n - name), colon);
     else
-        snprintf(h->address, sizeof h->address, "%s:%u", address, port_for(l, h->name));
+        snprintf(h->address, sizeof h->address, "%.255s:%u", address, port_for(l, address));
     l->n++;
     return 0;
 }
@@ -96,17 +99,17 @@ static int find_places(struct launch *l) {
     return 0;
 }
 
-/* "%r" in a word is the host's rank: files of several hosts in one folder have names of their own. To be freed. */
+/* "%r" in a word is the host's rank: files of several hosts in one folder have names of their own. "%%" is "%". To be freed. */
 static char *for_rank(const char *word, uint32_t rank) {
     char *out;
     size_t n;
     FILE *f = open_memstream(&out, &n);
     if (!f) return NULL;
     for (; *word; word++) {
-        if (word[0] == '%' && word[1] == 'r')
-            fprintf(f, "%u", rank), word++;
-        else
-            fputc(*word, f);
+        const bool is_rank = word[0] == '%' && word[1] == 'r', is_percent = word[0] == '%' && word[1] == '%';
+        if (is_rank) fprintf(f, "%u", rank);
+        if (!is_rank) fputc(*word, f);
+        word += is_rank || is_percent;
     }
     return fclose(f) == 0 ? out : NULL;
 }
@@ -120,13 +123,10 @@ static int start_local(struct launch *l, uint32_t rank) {
 }
 
 static int start_remote(struct launch *l, uint32_t rank) {
-    char *word[LAUNCH_MOST_WORDS] = {0}, *script, *input;
-    size_t n = 0;
-    int status = remote_words(l, rank, word, &script, &input, &n);
-    if (status == 0) status = launch_start(l, rank, word, input, n);
-    free(word[0]); /* all words of the remote shell are one piece */
-    free(script);
-    free(input);
+    struct remote remote;
+    int status = remote_words(l, rank, &remote);
+    if (status == 0) status = launch_start(l, rank, remote.word, remote.input, remote.n);
+    remote_free(&remote);
     return status;
 }
 
@@ -142,28 +142,39 @@ static int start(struct launch *l, uint32_t rank) {
     return status;
 }
 
+/* As the option of a run, which says what is wrong. */
+static int check_hosts(struct shmtrain_store *store, struct launch *l) {
+    list_hosts(l);
+    if (shmtrain_store_set(store, "hosts", l->list) == 0) return 0;
+    return talk_refuse("--%s", shmtrain_store_message(store));
+}
+
 static int run(struct launch *l) {
     int status = find_places(l);
-    list_hosts(l);
     if (status == 0 && !l->local) status = remote_make_keys(l);
     for (uint32_t rank = 0; rank < l->n; rank++) l->host[rank].input = l->host[rank].lines = -1;
     for (uint32_t rank = 0; rank < l->n && status == 0; rank++) status = start(l, rank);
+    remote_remove_keys(l); /* all are on their way */
+    if (status != 0)
+        for (uint32_t rank = 0; rank < l->n; rank++)
+            if (l->host[rank].pid > 0) kill(l->host[rank].pid, SIGTERM);
     const int ended = launch_wait(l); /* those that were started */
-    remote_remove_keys(l);
     return status != 0 ? status : ended;
 }
 
 int launch_run(struct shmtrain_store *store, const struct arguments *a) {
     static struct launch l; /* 100 KB */
-    (void)store;
     if (!a->hosts == !a->local)
         return talk_refuse("shmtrain launch needs --hosts a,b or --local N; shmtrain help launch says more");
     if (a->n_operands > LAUNCH_MOST_WORDS - 64) return talk_refuse("more than %d words behind --", LAUNCH_MOST_WORDS - 64);
     l.remote_shell = a->remote_shell ? a->remote_shell : "ssh -o BatchMode=yes";
     l.word = (char **)(uintptr_t)a->operand;
     l.n_words = a->n_operands;
-    const int status = a->local ? take_local(&l, a->local) : take_hosts(&l, a->hosts);
+    int status = a->local ? take_local(&l, a->local) : take_hosts(&l, a->hosts);
+    if (status == 0) status = check_hosts(store, &l);
     if (status != 0) return status;
     talk_catch_signals(NULL);
+    signal(SIGCHLD, SIG_DFL); /* whoever has started us may not want to hear of his children; we do */
+    signal(SIGPIPE, SIG_IGN);
     return run(&l);
 }

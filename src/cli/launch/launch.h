@@ -47,7 +47,16 @@ int launch_wait(struct launch *l);
 int remote_make_keys(struct launch *l);
 void remote_remove_keys(struct launch *l);
 
-/* The words of the remote shell for host `rank`, ended by NULL, and what it is to read: first its keys. To be freed: what *script_out and
- * *input_out point to. 0, or 1 after a line. */
-int remote_words(const struct launch *l, uint32_t rank, char *word_out[LAUNCH_MOST_WORDS], char **script_out, char **input_out,
-                 size_t *n_out);
+#define REMOTE_MOST_WORDS 32
+
+/* How a remote shell is called. */
+struct remote {
+    char *word[REMOTE_MOST_WORDS + 3]; /* ended by NULL */
+    char *input;                       /* (n) what it is to read: keys */
+    size_t n;
+    char *words, *script; /* what `word` points into */
+};
+
+/* For host `rank`; to be freed, whatever it returns. 0, or a status after a line. */
+int remote_words(const struct launch *l, uint32_t rank, struct remote *out);
+void remote_free(struct remote *remote);

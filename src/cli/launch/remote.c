@@ -94,11 +94,15 @@ static void put_program(FILE *f, const struct launch *l, uint32_t rank) {
     for (int i = 0; i < l->n_words; i++) put_word(f, l->word[i]);
 }
 
-static void put_script(FILE *f, const struct launch *l, uint32_t rank, size_t key_bytes, size_t peers_bytes) {
-    fputs("umask 077; d=$(mktemp -d) || exit 1; trap 'rm -rf \"$d\"' EXIT; exec 3<&0; ", f);
-    fprintf(f, "head -c %zu <&3 > \"$d/key\"; head -c %zu <&3 > \"$d/peers\"; umask 022; cd", key_bytes, peers_bytes);
+/* The first line that comes is the secret key, then come those of the peers. */
+static void put_script(FILE *f, const struct launch *l, uint32_t rank) {
+    fprintf(f,
+            "u=$(umask); umask 077; d=$(mktemp -d) || exit 1; trap 'rm -rf \"$d\"' EXIT; exec 3<&0; "
+            "read -r k <&3; printf '%%s\\n' \"$k\" > \"$d/key\"; i=0; "
+            "while [ $i -lt %u ]; do read -r k <&3; printf '%%s\\n' \"$k\"; i=$((i+1)); done > \"$d/peers\"; umask \"$u\"; cd",
+            l->n);
     put_word(f, l->folder);
-    fputs(" || exit 1; ", f);
+    fputs(" || exit 1;", f);
     put_program(f, l, rank);
     fputs(
         " < /dev/null 3<&- & p=$!; { cat > /dev/null; kill -TERM $p; } <&3 > /dev/null 2>&1 & w=$!; exec 3<&-; "
@@ -106,37 +110,56 @@ static void put_script(FILE *f, const struct launch *l, uint32_t rank, size_t ke
         f);
 }
 
-static int make_script(const struct launch *l, uint32_t rank, size_t key_bytes, size_t peers_bytes, char **out) {
+/* For sh, whatever shell the user has there. */
+static int make_script(const struct launch *l, uint32_t rank, char **out) {
     size_t n;
-    FILE *f = open_memstream(out, &n);
+    char *script = NULL;
+    FILE *f = open_memstream(&script, &n);
     if (!f) return cannot("make a script");
-    put_script(f, l, rank, key_bytes, peers_bytes);
-    return fclose(f) == 0 ? 0 : cannot("make a script");
+    put_script(f, l, rank);
+    if (fclose(f) != 0) return cannot("make a script");
+    f = open_memstream(out, &n);
+    if (f) fputs("exec sh -c", f);
+    if (f) put_word(f, script);
+    free(script);
+    return f && fclose(f) == 0 ? 0 : cannot("make a script");
 }
 
-int remote_words(const struct launch *l, uint32_t rank, char *word_out[LAUNCH_MOST_WORDS], char **script_out, char **input_out,
-                 size_t *n_out) {
-    char path[128];
-    int n = 0;
-    char *words = strdup(l->remote_shell), *input = malloc(2 * MOST_FILE), *rest = NULL;
-    *script_out = NULL;
-    *input_out = input;
-    if (!words || !input) {
-        free(words);
-        return talk_refuse("not enough memory") - 1;
-    }
+/* The last line of a host's own file is its key; those before are for people. */
+static size_t read_keys(const struct launch *l, uint32_t rank, char out[2 * MOST_FILE]) {
+    char path[128], text[MOST_FILE];
     name_key(l, rank, "", path);
-    const size_t key = read_file(path, input);
+    const size_t n = read_file(path, text);
+    size_t from = n > 0 ? n - 1 : 0;
+    while (from > 0 && text[from - 1] != '\n') from--;
+    memcpy(out, text + from, n - from);
+    explicit_bzero(text, sizeof text);
     name_file(l, "peers", path);
-    const size_t peers = read_file(path, input + key);
-    *n_out = key + peers;
-    if (make_script(l, rank, key, peers, script_out) != 0) {
-        free(words);
-        return 1;
+    const size_t peers = read_file(path, text);
+    memcpy(out + (n - from), text, peers);
+    return n - from + peers;
+}
+
+int remote_words(const struct launch *l, uint32_t rank, struct remote *out) {
+    char *rest = NULL;
+    int n = 0;
+    *out = (struct remote){.words = strdup(l->remote_shell), .input = malloc(2 * MOST_FILE)};
+    if (!out->words || !out->input) return talk_refuse("not enough memory") - 1;
+    out->n = read_keys(l, rank, out->input);
+    if (make_script(l, rank, &out->script) != 0) return 1;
+    for (char *word = strtok_r(out->words, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
+        if (n == REMOTE_MOST_WORDS) return talk_refuse("--remote-shell: more than %d words", REMOTE_MOST_WORDS);
+        out->word[n++] = word;
     }
-    for (char *word = strtok_r(words, " ", &rest); word && n < 32; word = strtok_r(NULL, " ", &rest)) word_out[n++] = word;
-    word_out[n++] = (char *)(uintptr_t)l->host[rank].name;
-    word_out[n++] = *script_out;
-    word_out[n] = NULL;
+    if (n == 0) return talk_refuse("--remote-shell: expected a command, as in ssh -o BatchMode=yes");
+    out->word[n++] = (char *)(uintptr_t)l->host[rank].name;
+    out->word[n++] = out->script;
     return 0;
+}
+
+void remote_free(struct remote *remote) {
+    if (remote->input) explicit_bzero(remote->input, 2 * MOST_FILE);
+    free(remote->words);
+    free(remote->script);
+    free(remote->input);
 }
