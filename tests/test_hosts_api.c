@@ -1,0 +1,110 @@
+/* Runs over several hosts as an application has them (options hosts, rank): two stores of one process are two hosts, each in a thread of its
+ * own, with a worker function. */
+#include "api_help.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#define EXAMPLES 640
+
+static char g_list[64];
+
+struct host {
+    struct shmtrain_store *store;
+    int rc;
+};
+
+static void choose_ports(void) {
+    int fd[2];
+    g_list[0] = '\0';
+    for (int i = 0; i < 2; i++) {
+        struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+        socklen_t bytes = sizeof at;
+        fd[i] = socket(AF_INET, SOCK_STREAM, 0);
+        assert_true(fd[i] >= 0 && bind(fd[i], (struct sockaddr *)&at, bytes) == 0);
+        assert_int_equal(getsockname(fd[i], (struct sockaddr *)&at, &bytes), 0);
+        snprintf(g_list + strlen(g_list), sizeof g_list - strlen(g_list), "%s127.0.0.1:%u", i ? "," : "", ntohs(at.sin_port));
+    }
+    for (int i = 0; i < 2; i++) close(fd[i]);
+}
+
+/* Row 0 counts examples, row 1 those of host 1. */
+static int work(shmtrain_session *s, void *arg) {
+    struct shmtrain_work w;
+    int rc;
+    (void)arg;
+    if (shmtrain_hosts(s) != 2 || shmtrain_host(s) > 1) return shmtrain_fail(s, SHMTRAIN_E_USAGE, "this is another run");
+    while ((rc = shmtrain_next(s, &w)) == 1) {
+        const float up[2] = {-(float)w.n, shmtrain_host(s) == 1 ? -(float)w.n : 0};
+        rc = shmtrain_push(s, 0, 0, 2, up);
+        if (rc == 0) rc = shmtrain_clock(s, NULL);
+        if (rc < 0) break;
+    }
+    return rc;
+}
+
+static void *run(void *host) {
+    struct host *h = host;
+    h->rc = shmtrain_store_run(h->store, work, NULL);
+    return NULL;
+}
+
+static void make_two(struct host h[2], const char *epochs) {
+    static const char *const RANK[] = {"0", "1"};
+    choose_ports();
+    for (int i = 0; i < 2; i++) {
+        h[i].store = make("processes", i ? "1" : "2", epochs, EXAMPLES);
+        WELL(h[i].store, shmtrain_store_set(h[i].store, "rate", "1"));
+        WELL(h[i].store, shmtrain_store_set(h[i].store, "hosts", g_list));
+        WELL(h[i].store, shmtrain_store_set(h[i].store, "rank", RANK[i]));
+    }
+}
+
+static void run_both(struct host h[2]) {
+    pthread_t thread[2];
+    for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&thread[i], NULL, run, &h[i]), 0);
+    for (int i = 0; i < 2; i++) assert_int_equal(pthread_join(thread[i], NULL), 0);
+}
+
+/* A worker function runs unchanged: each example is somebody's, and all hosts have what all have pushed. And again. */
+static void two_stores_of_one_process_are_two_hosts(void **state) {
+    struct host h[2];
+    (void)state;
+    make_two(h, "2");
+    for (int again = 0; again < 3; again++) {
+        run_both(h);
+        for (int i = 0; i < 2; i++) WELL(h[i].store, h[i].rc);
+        const float batches = (float)(again + 1) * 2 * EXAMPLES / 64; /* each update is a mean over the batch */
+        for (int i = 0; i < 2; i++) {
+            assert_true(read_one(h[i].store, 0) == batches); /* of n examples each chunk pushes -n */
+            assert_true(read_one(h[i].store, 1) == batches / 2);
+            assert_int_equal(shmtrain_store_report(h[i].store)->hosts, 2);
+            assert_int_equal(shmtrain_store_report(h[i].store)->host, i);
+        }
+    }
+    for (int i = 0; i < 2; i++) { /* and alone again */
+        WELL(h[i].store, shmtrain_store_set(h[i].store, "hosts", ""));
+        WELL(h[i].store, shmtrain_store_set(h[i].store, "rank", "none"));
+    }
+    for (int i = 0; i < 2; i++) shmtrain_store_destroy(h[i].store);
+}
+
+static void tables_that_differ_are_named(void **state) {
+    struct host h[2];
+    (void)state;
+    make_two(h, "1");
+    assert_int_equal(shmtrain_store_table(h[1].store, "more", 3, 1), 1);
+    run_both(h);
+    for (int i = 0; i < 2; i++) refused(h[i].store, h[i].rc, SHMTRAIN_E_USAGE, "differ in table more");
+    for (int i = 0; i < 2; i++) shmtrain_store_destroy(h[i].store);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test_setup(two_stores_of_one_process_are_two_hosts, deadline),
+                                       cmocka_unit_test_setup(tables_that_differ_are_named, deadline)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
