@@ -23,6 +23,7 @@ static struct {
     uint64_t clock[MOST_HOSTS][MOST_WORKERS]; /* of this epoch; UINT64_MAX: it has no work (any more) */
     bool in_hand[MOST_HOSTS][MOST_WORKERS];   /* it is at an item */
     uint64_t dealt[MOST_HOSTS];               /* items of this epoch */
+    uint32_t trained[4096];                   /* how often each example was, by anybody */
     uint64_t step_ns;                         /* that an item takes, at most */
 } seen;
 
@@ -35,6 +36,7 @@ static int train_piece(shmtrain_session *s, const struct shmtrain_work *w, uint6
     for (uint64_t i = w->first; i < w->first + w->n && rc == 0; i++) {
         float at = 0, pull_back;
         const uint64_t shared = n_examples + i % SHARED;
+        seen.trained[i]++;
         rc = shmtrain_push(s, 0, i, 1, &up);
         if (rc == 0) rc = shmtrain_pull(s, 0, shared, 1, &at);
         pull_back = 0.1f * (float)w->n * (at - 3);
@@ -137,7 +139,9 @@ static void check(const struct host *h, const float *first) {
         must(h->loss[epoch] == (double)h->spec.n_examples, "an epoch has not all losses, or more");
     }
     for (uint64_t i = 0; i < h->spec.n_examples; i++)
-        if (found[i] != (float)h->spec.epochs) must(false, "an example was lost, or counted twice");
+        must(found[i] == (float)h->spec.epochs, "an example was lost, or counted twice");
+    for (uint64_t i = 0; i < h->spec.n_examples; i++)
+        must(seen.trained[i] == h->spec.epochs, "an example was trained on twice, or not at all");
     free(found);
 }
 
