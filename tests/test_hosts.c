@@ -234,6 +234,9 @@ static void what_hosts_cannot_do_yet_is_refused(void **state) {
     assert_int_equal(shmt_spec_check(&spec, &e), 0);
     spec.rule.kind = SHMT_RULE_FTRL;
     refuses(&spec, "ftrl is for --mode sync");
+    spec.rule.kind = SHMT_RULE_SGD;
+    spec.count_lost = true;
+    refuses(&spec, "lost updates are not counted");
     spec = good;
     spec.fits = true;
     refuses(&spec, ONLY_SYNC);

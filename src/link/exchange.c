@@ -285,7 +285,11 @@ static void run(struct shmt_exchange *x) {
     if (x->turns->begin && (rc = x->turns->begin(x)) < 0) return;
     wait_for_hosts(x);
     if (x->error.status == 0 && x->at.begins) note_failure(x, meet_at(x, SHMT_STAGE_BEGIN));
-    for (rc = 1; x->error.status == 0 && rc == 1;) note_failure(x, rc = run_epoch(x));
+    rc = 1;
+    while (x->error.status == 0 && rc == 1) {
+        rc = run_epoch(x);
+        note_failure(x, rc);
+    }
     if (x->error.status == 0) finish(x);
 }
 

@@ -111,6 +111,8 @@ static int check_hosts(const struct shmt_spec *spec, struct shmt_error *e) {
     const bool live = shmt_policy_is_live(&spec->policy) && !meets;
     if ((!shmt_policy_is_batched(&spec->policy) && !live) || shmt_policy_has_equal_copies(&spec->policy) || spec->fits)
         return shmt_refuse(e, "over several hosts only --mode sync, async, hogwild, ssp and node are possible so far");
+    if (spec->count_lost)
+        return shmt_refuse(e, "over several hosts lost updates are not counted: leave out --count-lost and --race-window");
     if (live && spec->rule.kind == SHMT_RULE_FTRL)
         return shmt_refuse(
             e, "over several hosts ftrl is for --mode sync: its weights follow from state, which stays each host's");
