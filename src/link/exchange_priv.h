@@ -72,6 +72,7 @@ struct shmt_exchange {
     float *base, *seen;       /* (n_floats) what all hosts agreed on last, and what my parameters were in this round, */
     float *change;            /* (n_floats) ... and what of their change I have sent, */
     unsigned char *changed;   /* (n_blocks) 1: of this block */
+    uint64_t begun_ns;        /* when the last of the other hosts has begun the round */
     uint64_t examples, since; /* that this host had trained on when the round began; of those, since the one before */
     bool is_weighted;         /* changes are shares, which are added up; else all take their mean */
 };

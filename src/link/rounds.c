@@ -18,11 +18,11 @@
 #include "link/exchange_priv.h"
 #include "sync/host.h"
 
-#define PACE      4 /* times as long as a round has taken until the next one begins: a fifth of the time goes to rounds */
+#define PACE      9 /* times as long as a round has taken until the next one begins: a tenth of the time goes to rounds */
 #define LEAST_NS  UINT64_C(2000000) /* between two rounds */
 #define MOST_NS   UINT64_C(200000000)
 #define BOUND_NS  UINT64_C(500000) /* where workers wait for what is known of other hosts */
-#define GLANCE_NS UINT64_C(1000000)
+#define GLANCE_NS UINT64_C(200000) /* at this host's workers: at the end of an epoch they wait for the link */
 #define NO_CLOCK  UINT64_MAX
 
 static const struct shmt_far_live_ops *ops(const struct shmt_exchange *x) { return x->at.backend->far->live; }
@@ -45,6 +45,7 @@ static void begin_of(struct shmt_exchange *x, uint32_t from, const struct shmt_p
     heard->stop = parcel->stop;
     heard->clock = shmt_parcel_clock(parcel);
     heard->next_block = 0;
+    x->begun_ns = shmt_now_ns();
 }
 
 /* Blocks ascend. true: the message is kept until all have come. */
@@ -265,8 +266,10 @@ static bool is_asked_to_stop(const struct shmt_exchange *x) {
     return load_relaxed(x->at.backend->store->stop_word(x->at.store)) != 0; /* relaxed: a flag */
 }
 
-/* 1: there is another one in this epoch; 0: it was the last one; or a status. *told: this host has said what it has done. */
-static int do_round(struct shmt_exchange *x, bool *told) {
+/* 1: there is another one in this epoch; 0: it was the last one; or a status. *told: this host has said what it has done. *took_ns: what it
+ * has taken, but for waiting until others have begun it. */
+static int do_round(struct shmt_exchange *x, bool *told, uint64_t *took_ns) {
+    const uint64_t began_ns = shmt_now_ns();
     const int rests = ops(x)->rests(x->seat); /* before I look: nothing changes behind it */
     if (rests < 0) return rests;
     shmt_exchange_open(x, is_asked_to_stop(x));
@@ -279,11 +282,13 @@ static int do_round(struct shmt_exchange *x, bool *told) {
         send_pieces(x);
         *told = true;
     }
+    const uint64_t sent_ns = shmt_now_ns();
     shmt_exchange_close(x);
     if (x->error.status != 0) return x->error.status;
     const bool is_last = rests == 1 && all_others_rest(x);
     merge(x, is_last);
     tell_workers(x);
+    *took_ns = sent_ns - began_ns + shmt_now_ns() - shmt_max_u64(sent_ns, x->begun_ns);
     return !is_last;
 }
 
@@ -292,8 +297,10 @@ static void pace(struct shmt_exchange *x, uint64_t took_ns) {
     const bool bound = x->at.spec->policy.staleness != SHMT_STALENESS_INF;
     const uint64_t wait_ns = bound ? BOUND_NS : shmt_max_u64(LEAST_NS, shmt_min_u64(MOST_NS, PACE * took_ns));
     const uint64_t until_ns = shmt_now_ns() + wait_ns;
-    while (x->error.status == 0 && shmt_now_ns() < until_ns && ops(x)->rests(x->seat) == 0)
-        shmt_exchange_receive(x, shmt_min_u64(until_ns, shmt_now_ns() + GLANCE_NS));
+    while (x->error.status == 0 && shmt_now_ns() < until_ns && ops(x)->rests(x->seat) == 0) {
+        shmt_exchange_receive(x, 0);
+        shmt_host()->sleep_until(shmt_min_u64(until_ns, shmt_now_ns() + GLANCE_NS)); /* carriers wait for whole milliseconds */
+    }
 }
 
 static int epoch(struct shmt_exchange *x) {
@@ -302,10 +309,10 @@ static int epoch(struct shmt_exchange *x) {
     if (rc != 1) return rc;
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) x->heard[host].rests = false;
     for (;;) {
-        const uint64_t began_ns = shmt_now_ns();
-        rc = do_round(x, &told);
+        uint64_t took_ns = 0;
+        rc = do_round(x, &told, &took_ns);
         if (rc != 1) break;
-        pace(x, shmt_now_ns() - began_ns);
+        pace(x, took_ns);
         if (x->error.status != 0) return x->error.status;
     }
     return rc < 0 ? rc : ops(x)->end(x->seat, x->stop);

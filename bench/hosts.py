@@ -1,0 +1,45 @@
+#!/usr/bin/env python3
+"""Two hosts of one worker against one host of two workers, on this machine: what the link between hosts costs.
+
+usage: bench/hosts.py [--pairs N] PROGRAM [CASE...]      CASEs: async, cnn, cnn-async; none named: all
+
+Each pair is one run of each, one after the other, in turns. Printed is the median of the ratio of their speeds (examples a second of
+training; two hosts / one host), with its quartiles. Two hosts share the machine's processors (shmtrain launch --local 2), their links, too.
+"""
+import argparse
+import json
+import statistics
+import subprocess
+
+CASES = {  # like RCV1: 200,000 examples of 74 values, 47,236 features
+    "async": ["--mode", "async", "-e", "12", "builtin:sparse"],
+    "cnn": ["-M", "cnn", "--mode", "sync", "--batch", "512", "-e", "1", "builtin:digits:examples=4096,valid=100"],
+    "cnn-async": ["-M", "cnn", "--mode", "async", "-e", "1", "builtin:digits:examples=4096,valid=100"],
+}
+
+
+def speed(words):
+    out = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    return json.loads(out)["examples_per_second"]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--pairs", type=int, default=15)
+    parser.add_argument("program")
+    parser.add_argument("case", nargs="*")
+    a = parser.parse_args()
+    for name in a.case or CASES:
+        words = ["--json", "-q", *CASES[name]]
+        ratios = []
+        for pair in range(a.pairs):
+            runs = {"two": [a.program, "launch", "--local", "2", "--", "-w", "1", *words], "one": [a.program, "-w", "2", *words]}
+            order = ("two", "one") if pair % 2 else ("one", "two")
+            found = {which: speed(runs[which]) for which in order}
+            ratios.append(found["two"] / found["one"])
+        low, middle, high = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
+        print(f"{name:10} two hosts / one host: {middle:.2f} ({low:.2f} to {high:.2f}), {a.pairs} pairs", flush=True)
+
+
+if __name__ == "__main__":
+    main()
