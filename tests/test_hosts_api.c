@@ -1,5 +1,5 @@
-/* Runs over several hosts as an application has them (options hosts, rank): two stores of one process are two hosts, each in a thread of its
- * own, with a worker function. */
+/* Runs over several hosts as an application has them (options hosts, rank): two stores of one process are two hosts, each in a thread of
+ * its own, with a worker function. */
 #include "api_help.h"
 
 #include <arpa/inet.h>

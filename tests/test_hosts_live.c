@@ -113,7 +113,8 @@ static struct shmt_spec spec_for(void) {
     spec.rate.kind = SHMT_RATE_CONSTANT;
     spec.rule = (struct shmt_rule){.kind = SHMT_RULE_SGD};
     spec.cpu = SHMT_CPU_PORTABLE;
-    spec.order.shuffle = false; /* place i is example i */
+    spec.curvatures = draw(2) == 0; /* which are 0 here: shares are 1 */
+    spec.order.shuffle = false;     /* place i is example i */
     return spec;
 }
 

@@ -301,6 +301,18 @@ static void a_stop_on_one_host_ends_all_with_the_same_parameters(void **state) {
     assert_int_equal(strncmp(hash[0], hash[1], 22), 0);
 }
 
+/* Though all want to end behind the round in which they have heard of it. */
+static void in_live_modes_too_it_is_known_who_has_ended_the_run(void **state) {
+    struct program *p[2];
+    (void)state;
+    start_two(p, "ssp:4");
+    assert_int_equal(kill(p[1]->pid, SIGINT), 0);
+    end_with(p[1], 130, NULL);
+    end_with(p[0], 0, "host 1 (127.0.0.1:");
+    assert_says(p[0], ") has ended the run");
+    assert_null(strstr(p[1]->text[ERR], "has ended the run"));
+}
+
 static void a_worker_that_dies_changes_no_bit(void **state) {
     char one[17], many[17];
     struct program *p[2];
@@ -405,6 +417,7 @@ int main(void) {
                                        PROGRAM_TEST(a_host_that_dies_ends_the_others_which_name_it),
                                        PROGRAM_TEST(a_link_that_dies_ends_its_host),
                                        PROGRAM_TEST(a_stop_on_one_host_ends_all_with_the_same_parameters),
+                                       PROGRAM_TEST(in_live_modes_too_it_is_known_who_has_ended_the_run),
                                        PROGRAM_TEST(a_worker_that_dies_changes_no_bit),
                                        PROGRAM_TEST(a_supervisor_that_dies_ends_all_hosts),
                                        PROGRAM_TEST(launch_runs_hosts_on_this_machine),

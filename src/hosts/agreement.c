@@ -34,11 +34,13 @@ static void state_data(struct shmt_facts *out, const char *name, const struct sh
                    (unsigned long long)hash_of_data(d));
 }
 
-/* How many workers a host has, and how many copies of the parameters these have, is its own affair. */
-static bool is_own(const struct shmt_spec_field *field) {
+/* How many workers a host has, and how many copies of the parameters these have, is its own affair, unless clocks are compared: those of
+ * copies are stretches of items. */
+static bool is_own(const struct shmt_spec_field *field, const struct shmt_spec *spec) {
+    const bool compares = shmt_policy_is_live(&spec->policy) && spec->policy.staleness != SHMT_STALENESS_INF;
     static const char *const OWN[] = {"replicas", "merge", "merge_every"};
     for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++)
-        if (strcmp(field->is.key, OWN[i]) == 0) return true;
+        if (!compares && strcmp(field->is.key, OWN[i]) == 0) return true;
     return field->part == SHMT_PART_SEATS;
 }
 
@@ -46,7 +48,7 @@ static bool is_own(const struct shmt_spec_field *field) {
 static void state_field(struct shmt_facts *out, const struct shmt_spec_field *field, const struct shmt_spec *spec) {
     const struct shmt_bounded *is = &field->is;
     const uint32_t not_here = shmt_policy_is_live(&spec->policy) ? SHMT_SAME_BATCHED : SHMT_SAME_LIVE;
-    if (!(field->uses & SHMT_IN_NOTE) || is_own(field) || (field->uses & not_here)) return;
+    if (!(field->uses & SHMT_IN_NOTE) || is_own(field, spec) || (field->uses & not_here)) return;
     if (shmt_bounded_is_real(is))
         shmt_facts_add(out, is->key, "%.9g", shmt_bounded_real(is, spec));
     else if (is->word)

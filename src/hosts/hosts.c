@@ -19,7 +19,7 @@
 
 #define LOOK_MS     100
 #define END_LOOKS   100 /* at a link that is told to end, and takes 0.2 s where others are still to hear something */
-#define END_LOOK_US 10000
+#define END_LOOK_NS UINT64_C(10000000)
 
 /* Since begin, until close. */
 static bool is_linked(const struct shmt_run *run) { return run->hosts->packet != NULL; }
@@ -75,7 +75,7 @@ static int end_link(struct shmt_hosts *h) {
     if (h->desk >= 0) shutdown(h->desk, SHUT_RDWR);
     for (int i = 0; i < END_LOOKS && (got == 0 || (got < 0 && errno == EINTR)); i++) {
         got = waitpid(h->link, &status, WNOHANG);
-        if (got == 0) usleep(END_LOOK_US);
+        if (got == 0) shmt_host()->sleep_until(shmt_now_ns() + END_LOOK_NS);
     }
     if (got == 0) kill(h->link, SIGKILL);
     while (got == 0 || (got < 0 && errno == EINTR)) got = waitpid(h->link, &status, 0);

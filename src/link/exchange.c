@@ -224,12 +224,13 @@ static bool all_have_ended(const struct shmt_exchange *x) {
     return true;
 }
 
+/* What all want behind that, they want because of the first. */
 static void note_enders(struct shmt_exchange *x) {
-    const bool mine = x->stop;
+    const bool mine = x->stop, is_known = x->has_ender;
     for (uint32_t host = x->at.spec->hosts.n; host-- > 0;) {
         if (!(shmt_exchange_is_other(x, host) ? x->heard[host].stop : mine)) continue;
-        x->stop = true;
-        if (x->at.ender_out) *x->at.ender_out = host;
+        x->stop = x->has_ender = true;
+        if (x->at.ender_out && !is_known) *x->at.ender_out = host;
     }
 }
 
@@ -310,7 +311,9 @@ int shmt_exchange_run(const struct shmt_exchange_place *place, struct shmt_error
     x->turns = shmt_policy_is_batched(&place->spec->policy) ? &SHMT_TURNS_BATCHES : &SHMT_TURNS_ROUNDS;
     x->n_floats = flat.n;
     x->n_blocks = shmt_far_blocks(flat.n);
-    run(x);
+    if (x->turns == &SHMT_TURNS_ROUNDS && !place->begins)
+        shmt_fail(&x->error, SHMTRAIN_E_USAGE, "workers of live modes have to meet before the link looks at their parameters");
+    if (x->error.status == 0) run(x);
     if (x->error.status != 0) {
         give_up(x);
         shmt_lanes_part(place->lanes);

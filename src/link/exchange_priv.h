@@ -61,6 +61,7 @@ struct shmt_exchange {
     uint64_t number; /* the turn in hand; while none is, the next one */
     bool open;       /* one is in hand */
     bool stop;       /* somebody wants the run to end */
+    bool has_ender;  /* it is known who has wanted it first */
     bool is_over;    /* this host has the whole run */
     uint64_t n_floats, n_blocks;
     /* batches */

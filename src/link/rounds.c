@@ -18,18 +18,24 @@
 #include "link/exchange_priv.h"
 #include "sync/host.h"
 
-#define PACE      9 /* times as long as a round has taken until the next one begins: a tenth of the time goes to rounds */
-#define LEAST_NS  UINT64_C(2000000) /* between two rounds */
-#define MOST_NS   UINT64_C(200000000)
-#define BOUND_NS  UINT64_C(500000) /* where workers wait for what is known of other hosts */
-#define GLANCE_NS UINT64_C(200000) /* at this host's workers: at the end of an epoch they wait for the link */
-#define NO_CLOCK  UINT64_MAX
+#define PACE          9 /* times as long as a round has taken until the next one begins: a tenth of the time goes to rounds */
+#define LEAST_NS      UINT64_C(2000000) /* between two rounds */
+#define MOST_NS       UINT64_C(200000000)
+#define BOUND_NS      UINT64_C(500000) /* where workers wait for what is known of other hosts */
+#define GLANCE_NS     UINT64_C(200000) /* at this host's workers: at the end of an epoch they wait for the link */
+#define BREATH_BLOCKS 8192             /* 8 MB, a few milliseconds */
+#define NO_CLOCK      UINT64_MAX
 
 static const struct shmt_far_live_ops *ops(const struct shmt_exchange *x) { return x->at.backend->far->live; }
 
 /* Floats of a block: the last one may be shorter. */
 static uint64_t floats_of(const struct shmt_exchange *x, uint64_t block) {
     return shmt_min_u64(SHMT_FAR_BLOCK, x->n_floats - block * SHMT_FAR_BLOCK);
+}
+
+/* Other hosts want to hear of this one also where there are many parameters to look at. */
+static void breathe(struct shmt_exchange *x, uint64_t block) {
+    if (block % BREATH_BLOCKS == BREATH_BLOCKS - 1 && x->error.status == 0) shmt_exchange_receive(x, 0);
 }
 
 /* ---- what comes ---- */
@@ -144,6 +150,7 @@ static struct shmt_payload *next_changes(struct shmt_exchange *x, uint64_t *bloc
     for (; payload && *block < x->n_blocks && n < parcel.n; ++*block) {
         float change[SHMT_FAR_BLOCK];
         if (look_at_block(x, *block, change)) shmt_parcel_put_block(entries, n++, *block, change);
+        breathe(x, *block);
     }
     if (payload && n > 0) {
         shmt_parcel_end(payload, n);
@@ -235,6 +242,7 @@ static void merge(struct shmt_exchange *x, bool all_rest) {
     for (uint64_t block = 0; block < x->n_blocks; block++) {
         const uint64_t at = block * SHMT_FAR_BLOCK, n = floats_of(x, block);
         float base[SHMT_FAR_BLOCK], change[SHMT_FAR_BLOCK];
+        breathe(x, block);
         if (!merge_block(x, cursor, block, base)) continue;
         for (uint64_t i = 0; i < n; i++) change[i] = base[i] - x->seen[at + i];
         memcpy(x->base + at, base, n * sizeof *base);
@@ -274,8 +282,9 @@ static int do_round(struct shmt_exchange *x, bool *told, uint64_t *took_ns) {
     if (rests < 0) return rests;
     shmt_exchange_open(x, is_asked_to_stop(x));
     const uint64_t examples = ops(x)->examples(x->seat);
-    x->since = examples - x->examples;
-    x->examples = examples;
+    /* Changes come before they are counted, an item later; and a worker that dies is counted back. */
+    x->since = shmt_max_u64(x->at.spec->item, examples > x->examples ? examples - x->examples : 0);
+    x->examples = shmt_max_u64(x->examples, examples);
     if (x->error.status == 0) send_begin(x, rests == 1);
     if (x->error.status == 0) send_changes(x);
     if (x->error.status == 0 && rests == 1 && !*told) {
@@ -295,7 +304,8 @@ static int do_round(struct shmt_exchange *x, bool *told, uint64_t *took_ns) {
 /* Until the next round. Whoever rests goes on at once, and whoever has workers that wait for others' clocks, nearly so. */
 static void pace(struct shmt_exchange *x, uint64_t took_ns) {
     const bool bound = x->at.spec->policy.staleness != SHMT_STALENESS_INF;
-    const uint64_t wait_ns = bound ? BOUND_NS : shmt_max_u64(LEAST_NS, shmt_min_u64(MOST_NS, PACE * took_ns));
+    const uint64_t wait_ns =
+        bound ? shmt_max_u64(BOUND_NS, took_ns / 2) : shmt_max_u64(LEAST_NS, shmt_min_u64(MOST_NS, PACE * took_ns));
     const uint64_t until_ns = shmt_now_ns() + wait_ns;
     while (x->error.status == 0 && shmt_now_ns() < until_ns && ops(x)->rests(x->seat) == 0) {
         shmt_exchange_receive(x, 0);

@@ -22,7 +22,8 @@ static int is_by_node(const struct shmt_readers *readers) {
     const struct shmt_placement *p = readers->placement;
     if (p->n_nodes < 2 || !p->private_local || !readers->spec) return 0;
     /* Unshuffled batches are consecutive examples: all nodes read all over the data. */
-    return !shmt_policy_is_batched(&readers->spec->policy) || readers->spec->order.shuffle;
+    if (shmt_policy_is_batched(&readers->spec->policy)) return readers->spec->order.shuffle;
+    return !shmt_spec_is_linked(readers->spec); /* many hosts have one order for all nodes */
 }
 
 int shmt_load_stretches(const struct shmt_load *load, const struct shmt_readers *readers, struct shmt_stretch **out,

@@ -33,7 +33,7 @@ struct shmt_far_piece {
 /* The live modes: workers go on while the link reads their host's parameters, and brings to them what other hosts have changed
  * (link/rounds.c). Each host deals items of its own (shmt_spec_piece_of_host). */
 struct shmt_far_live_ops {
-    /* An epoch: 1; 0: the run is over. Waits for this host's workers where they meet before they begin. */
+    /* An epoch begins: 1, or a status. Waits for this host's workers where they meet before they begin. */
     int (*begin)(struct shmt_seat *seat);
 
     /* 1: all of this host's workers have ended the epoch, what they have pushed is in the parameters, and nobody pushes until `end`.
@@ -46,7 +46,7 @@ struct shmt_far_live_ops {
     void (*add)(struct shmt_seat *seat, uint64_t block, const float *change);
     void (*set)(struct shmt_seat *seat, uint64_t block, const float *value);
 
-    /* Examples that this host has trained on in this run. */
+    /* Examples that this host has trained on in this run; fewer than before where a worker has died. */
     uint64_t (*examples)(struct shmt_seat *seat);
 
     /* The share of a change of each of a block's floats, in which so many examples have had their part, that comes to what one host

@@ -111,6 +111,11 @@ static int check_hosts(const struct shmt_spec *spec, struct shmt_error *e) {
     const bool live = shmt_policy_is_live(&spec->policy) && !meets;
     if ((!shmt_policy_is_batched(&spec->policy) && !live) || shmt_policy_has_equal_copies(&spec->policy) || spec->fits)
         return shmt_refuse(e, "over several hosts only --mode sync, async, hogwild, ssp and node are possible so far");
+    if (live && shmt_policy_merges_replicas(&spec->policy) && spec->policy.merge == SHMT_MERGE_ELASTIC)
+        return shmt_refuse(
+            e, "over several hosts copies are not merged elastically: what each copy keeps for itself would be lost");
+    if (live && spec->staleness_aware)
+        return shmt_refuse(e, "staleness-aware knows the delay of this host's updates alone: leave it out over several hosts");
     if (spec->count_lost)
         return shmt_refuse(e, "over several hosts lost updates are not counted: leave out --count-lost and --race-window");
     if (live && spec->rule.kind == SHMT_RULE_FTRL)

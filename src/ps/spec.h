@@ -92,9 +92,8 @@ struct shmt_spec {
     bool skips;        /* live modes: ... but a piece that it was at, which counts as done, with no examples */
     bool unmeasured;   /* delays and waits for whom are not measured */
     bool l2_shares;    /* room for one l2 share per row (live modes; see span.h) */
-    bool
-        curvatures; /* room for the curvature of the mean loss along each row of table 0 (merge damped, rounds of many hosts) */
-    bool row_places;       /* the rows of table 0 are in another order than its features; room for the place of each */
+    bool curvatures;   /* room for the curvature of the mean loss along each row of table 0 (merge damped, many hosts) */
+    bool row_places;   /* the rows of table 0 are in another order than its features; room for the place of each */
     uint32_t cache_pulls;  /* live modes: age in clocks that a worker's own copy, which it reads, may have; 0: no copy */
     bool staleness_aware;  /* a gradient counts less by its delay: by its rate, or in rounds by its share of the sum */
     uint32_t trace_events; /* of each seat, kept for a trace; 0: none */

@@ -213,9 +213,13 @@ static uint32_t batch_size(const struct shmt_run *run, const struct shmtrain_mod
 }
 
 /* Over many hosts items are dealt to hosts, whatever workers each of them has: so they do not depend on those. */
-static uint32_t item_of_hosts(const struct shmt_run *run, const struct shmtrain_model *model, uint64_t n_examples) {
+static uint32_t item_of_hosts(const struct shmt_run *run, const struct shmt_policy *policy, const struct shmtrain_model *model,
+                              uint64_t n_examples) {
     const struct shmt_config *c = run->config;
-    const uint64_t fair = n_examples / (HOST_ITEMS * c->parsed.hosts.n), usual = model ? ITEM : OWN;
+    const bool sums = shmt_policy_merges_replicas(policy) && policy->merge == SHMT_MERGE_SUM;
+    const uint64_t fair = n_examples / (HOST_ITEMS * c->parsed.hosts.n), usual = !model ? OWN
+                                                                                 : sums ? SUMMED / shmt_replicas_stretch(policy)
+                                                                                        : ITEM;
     const uint64_t item = c->item ? c->item : model && model->traits.item ? model->traits.item : usual;
     return (uint32_t)shmt_max_u64(1, shmt_min_u64(item, fair));
 }
@@ -226,7 +230,7 @@ static uint32_t item_of_config(const struct shmt_run *run, const struct shmt_pol
                                uint32_t hot, uint64_t n_examples, const struct shmt_crew *crew) {
     const struct shmt_config *c = run->config;
     if (shmt_policy_has_rounds(policy)) return (uint32_t)shmt_ceil_div(run->batch, crew->n_seats);
-    if (c->parsed.hosts.n > 1) return item_of_hosts(run, model, n_examples);
+    if (c->parsed.hosts.n > 1) return item_of_hosts(run, policy, model, n_examples);
     const uint64_t fair = shmt_ceil_div(n_examples, 4 * (uint64_t)crew->n_seats);
     const uint64_t item = c->item ? c->item : usual_item(run, policy, model, hot, n_examples, crew);
     return (uint32_t)shmt_max_u64(1, shmt_min_u64(item, fair));

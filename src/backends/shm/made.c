@@ -24,8 +24,9 @@ int shmt_shm_plan(const struct shmt_spec *spec, struct shmt_need *out, struct sh
                           shmt_shm_part_bytes(&l->terms_value);
     out->other_bytes = out->total_bytes - out->parameter_bytes - out->state_bytes - out->gradient_bytes;
     const bool has_rounds = shmt_spec_is_linked(spec) && shmt_policy_is_live(&spec->policy);
-    /* in the workers' own memory, and in the link's (link/rounds.c) */
-    const uint64_t copies_to_read = shmt_pull_caches_bytes(spec) + (has_rounds ? 3 * l->flat.n * sizeof(float) : 0);
+    /* in the workers' own memory, and in the link's (link/rounds.c): copies of its own, and what comes of each host */
+    const uint64_t copies_to_read =
+        shmt_pull_caches_bytes(spec) + (has_rounds ? (3 + spec->hosts.n) * l->flat.n * sizeof(float) : 0);
     if (!shmt_add_u64(out->other_bytes, copies_to_read, &out->other_bytes) ||
         !shmt_add_u64(out->total_bytes, copies_to_read, &out->total_bytes))
         return shmt_fail(e, SHMTRAIN_E_MEMORY, "the workers' copies of the parameters would be larger than any memory");

@@ -1,10 +1,10 @@
 /* The link's seat in the live modes (ps/far.h): it reads the parameters while workers push to them, adds what other hosts have changed,
  * and comes last to the meeting at which an epoch ends: then it sets them.
  *
- * What it adds is a push like others: to the one copy, or to the master that replicas are merged with, under the lock of the
- * block that is merged (replicas/merging.c) and the row locks of those who push (write locked). It adds by compare-and-swap, so
- * that it never takes back what others have pushed; a racy push of theirs may overwrite it, which is what `racy` says, and what is
- * lost then is found as a change of this host's in the next round.
+ * What it adds is a push like others: to the one copy, or to the master that replicas are merged with, under the lock of the block that is
+ * merged (replicas/merging.c) and the row locks of those who push (write locked). It adds by compare-and-swap, so that it never takes
+ * back what others have pushed; a racy push of theirs may overwrite it, which is what `racy` says. What is lost then is a change of this
+ * host in the next round, and so others lose their share of it, too.
  *
  * The link's clock is that of the other hosts' slowest worker: who may not be too far ahead of the slowest waits for it as for one more
  * worker of this host. */
@@ -173,8 +173,11 @@ static void shares(struct shmt_seat *seat, uint64_t block, uint64_t n_examples, 
     for (uint64_t from = 0; from < n; from += SHMT_MERGE_STEP) {
         const uint64_t some = shmt_min_u64(SHMT_MERGE_STEP, n - from);
         const float *state[SHMT_MAX_PLANES];
-        for (uint32_t plane = 0; plane < store->layout.planes; plane++)
-            state[plane] = store->state + plane * store->layout.flat.n + at + from;
+        float copy[SHMT_MAX_PLANES][SHMT_MERGE_STEP]; /* workers write it meanwhile */
+        for (uint32_t plane = 0; plane < store->layout.planes; plane++) {
+            shmt_live_read(copy[plane], store->state + plane * store->layout.flat.n + at + from, some);
+            state[plane] = copy[plane];
+        }
         find_curvatures(store, at + from, some, curvature);
         shmt_merge_shares((enum shmt_rule_kind)spec->rule.kind, &damping, state, some, out + from);
     }
