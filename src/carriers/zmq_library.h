@@ -6,16 +6,14 @@
 
 #include "base/error.h"
 
-#define SHMT_ZMQ_CALLS(X)                                                                                                 \
-    X(ctx_new)                                                                                                            \
-    X(ctx_set)                                                                                                            \
-    X(ctx_term)                                                                                                           \
-    X(socket)                                                                                                             \
-    X(close)                                                                                                              \
-    X(setsockopt)                                                                                                         \
-    X(getsockopt) X(bind) X(connect) X(poll) X(msg_init) X(msg_init_size) X(msg_init_data) X(msg_send) X(msg_recv)        \
-        X(msg_close) X(msg_data) X(msg_size) X(msg_more) X(msg_gets) X(send) X(strerror) X(curve_keypair) X(curve_public) \
-            X(z85_encode) X(has)
+/* clang-format off */
+#define SHMT_ZMQ_CALLS(X)                                                              \
+    X(ctx_new) X(ctx_set) X(ctx_term)                                                  \
+    X(socket) X(close) X(setsockopt) X(getsockopt) X(bind) X(connect) X(poll)          \
+    X(msg_init) X(msg_init_size) X(msg_init_data) X(msg_send) X(msg_recv) X(msg_close) \
+    X(msg_data) X(msg_size) X(msg_more) X(msg_gets) X(send)                            \
+    X(strerror) X(curve_keypair) X(curve_public) X(z85_encode) X(has)
+/* clang-format on */
 
 struct shmt_zmq_calls {
 #define SHMT_ZMQ_CALL(name) __typeof__(zmq_##name) *name;
