@@ -220,6 +220,8 @@ static pid_t find_child(pid_t parent, const char *wanted) {
 
 pid_t program_supervisor(struct program *p) { return find_child(p->pid, "shmtrain-sup"); }
 
+pid_t program_link(struct program *p) { return find_child(p->pid, "shmtrain-link"); }
+
 pid_t program_worker_unless_over(struct program *p, unsigned rank) {
     char name[32];
     const double until = now() + DEADLINE_SECONDS;

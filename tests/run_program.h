@@ -63,6 +63,7 @@ void program_assert_gone_within(struct program *p, int seconds);
 /* Its processes: the supervisor is its child, the workers are the supervisor's. program_worker waits until worker `rank` is
  * there. */
 pid_t program_supervisor(struct program *p);
+pid_t program_link(struct program *p); /* of a run over several hosts: also its child */
 pid_t program_worker(struct program *p, unsigned rank);
 pid_t program_worker_unless_over(struct program *p, unsigned rank); /* 0: the program ended before it was seen */
 pid_t program_worker_if_any(struct program *p, unsigned rank);      /* 0: there is none at the moment */

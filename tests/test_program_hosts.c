@@ -59,18 +59,6 @@ static void start_two(struct program *p[2], const char *mode) {
     program_wait_for_epoch(p[1]);
 }
 
-/* The link's process is a child of the program, as the supervisor is. */
-static pid_t link_of(const struct program *p) {
-    char command[128], line[32] = "";
-    snprintf(command, sizeof command,
-             "for q in $(cat /proc/%d/task/*/children); do grep -q link /proc/$q/comm && echo $q; done", (int)p->pid);
-    FILE *f = popen(command, "r");
-    assert_non_null(f);
-    assert_non_null(fgets(line, sizeof line, f));
-    pclose(f);
-    return (pid_t)atoi(line);
-}
-
 /* ---- the same bits ---- */
 
 static void parameters_are_those_of_one_host(void **state) {
@@ -282,7 +270,7 @@ static void a_link_that_dies_ends_its_host(void **state) {
     p[1] = START_HOST("1", "-w", "1", "-e", "1000000", "--host-timeout", "2s", LONG);
     p[0] = START_HOST("0", "-w", "1", "-e", "1000000", "--host-timeout", "2s", LONG);
     program_wait_for_epoch(p[0]);
-    assert_int_equal(kill(link_of(p[1]), SIGKILL), 0);
+    assert_int_equal(kill(program_link(p[1]), SIGKILL), 0);
     end_with(p[1], 1, "the link to other hosts (process ");
     assert_says(p[1], "was killed by signal 9");
     end_with(p[0], 1, ") is lost");
