@@ -98,7 +98,7 @@ static void a_report_says_which_host_it_is_and_what_was_sent(void **state) {
     assert_string_equal(json_string_value(json_object_get(report, "write")), "aggregate"); /* nobody has named a mode */
     json_decref(report);
     end_with(p[0], 0, NULL);
-    assert_non_null(strstr(p[0]->text[OUT], "on this host, which is 0 of 0 to 1"));
+    assert_non_null(strstr(p[0]->text[OUT], "on host 0; there are 2 hosts"));
     assert_non_null(strstr(p[0]->text[OUT], "\nnetwork     "));
     for (const char *line = p[0]->text[OUT]; *line; line = strchr(line, '\n') + 1) assert_true(strcspn(line, "\n") <= 80);
 }

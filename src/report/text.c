@@ -198,8 +198,7 @@ static void add_machine(char *out, size_t bytes, const struct shmtrain_report *r
     const bool in_virtual_time = r->spawn && strcmp(r->spawn, "fibers") == 0;
     shmt_add(out, bytes, ", %s backend\n", r->backend);
     if (r->hosts > 1)
-        shmt_add(out, bytes, "            on this host, which is %u of 0 to %u: each has its own workers\n", r->host,
-                 r->hosts - 1);
+        shmt_add(out, bytes, "            on host %u; there are %u hosts, each with workers of its own\n", r->host, r->hosts);
     if (in_virtual_time)
         shmt_add(out, bytes, "            fibers: all times and speeds of training are virtual\n");
     else if (r->cores > 0 && r->workers * (uint64_t)r->threads > r->cores)
