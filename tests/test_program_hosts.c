@@ -392,6 +392,22 @@ static void launch_by_a_remote_shell_brings_keys_and_words(void **state) {
     assert_non_null(strstr(stopped->text[OUT], "\nstopped: "));
 }
 
+/* examples/two_hosts.sh, as it stands. */
+static void the_example_ends_with_the_same_parameters_on_both_hosts(void **state) {
+    const char *source = getenv("TEST_SRCDIR"), *build = getenv("TEST_BUILDDIR");
+    char command[4096], text[4096] = "";
+    (void)state;
+    choose_ports(1);
+    snprintf(command, sizeof command, "PORT=%s %s/examples/two_hosts.sh %s/shmtrain 2>&1", strchr(g_hosts[0], ':') + 1,
+             source ? source : ".", build ? build : ".");
+    FILE *f = popen(command, "r");
+    assert_non_null(f);
+    text[fread(text, 1, sizeof text - 1, f)] = '\0';
+    const char *first = strstr(text, "host 0: parameters  xxh64 "), *second = strstr(text, "host 1: parameters  xxh64 ");
+    if (pclose(f) != 0 || !first || !second) fail_msg("%s", text);
+    assert_int_equal(strncmp(first + 8, second + 8, 34), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {PROGRAM_TEST(parameters_are_those_of_one_host),
                                        PROGRAM_TEST(a_report_says_which_host_it_is_and_what_was_sent),
@@ -410,6 +426,7 @@ int main(void) {
                                        PROGRAM_TEST(a_supervisor_that_dies_ends_all_hosts),
                                        PROGRAM_TEST(launch_runs_hosts_on_this_machine),
                                        PROGRAM_TEST(launch_stops_all_hosts_at_one_point),
-                                       PROGRAM_TEST(launch_by_a_remote_shell_brings_keys_and_words)};
+                                       PROGRAM_TEST(launch_by_a_remote_shell_brings_keys_and_words),
+                                       PROGRAM_TEST(the_example_ends_with_the_same_parameters_on_both_hosts)};
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);
 }
