@@ -283,7 +283,7 @@ static void run(struct shmt_exchange *x) {
     if (rc == 0) rc = backend->seat->enter(x->at.store, x->at.spec->n_seats, 0, &x->seat, &x->error);
     if (rc < 0) return;
     backend->far->pulse(x->seat, SHMT_PULSE_NS, pulse, x);
-    if (x->turns->begin && (rc = x->turns->begin(x)) < 0) return;
+    if (x->turns->begin && x->turns->begin(x) < 0) return;
     wait_for_hosts(x);
     if (x->error.status == 0 && x->at.begins) note_failure(x, meet_at(x, SHMT_STAGE_BEGIN));
     rc = 1;
