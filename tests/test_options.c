@@ -107,7 +107,9 @@ static const char *good_text(const char *option, size_t i) {
                    {"stall-timeout", {"500ms", "none"}},
                    {"spawn", {"fibers:7", "threads"}},
                    {"sim", {"compute=10ms,straggler=3:5x,pause=7@2s:1s", "measured,death=2@5s"}},
-                   {"checkpoint-every", {"5m", "2 epochs"}}};
+                   {"checkpoint-every", {"5m", "2 epochs"}},
+                   {"hosts", {"a:5000,b:5000", "127.0.0.1:1,[::1]:2"}},
+                   {"host-timeout", {"30s", "2m"}}};
     static const char *const ANY[] = {"a text", "another, with 1 and = in it"};
     for (size_t k = 0; k < sizeof CHECKED / sizeof *CHECKED; k++)
         if (strcmp(CHECKED[k].option, option) == 0) return i < 2 ? CHECKED[k].good[i] : NULL;

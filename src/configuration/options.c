@@ -228,7 +228,7 @@ static const struct shmt_option_row ROWS[] = {
     {{"peers", 0, "FILE", "", ENV("PEERS"), HOSTS, "public keys of all hosts, a line each, by rank"},
      TEXT, AT(peers), 0, 0, NULL},
     {{"insecure", 0, NULL, "0", ENV("INSECURE"), HOSTS, "without keys: whoever reaches the ports can take part"},
-     SWITCH, AT(insecure), 0, 0, NULL},
+     SWITCH, AT(insecure), 0, 1, NULL},
     {{"host-timeout", 0, "T", "10s", ENV("HOST_TIMEOUT"), HOSTS, "a host that is silent for so long is lost"},
      TEXT, AT(host_timeout), 0, 0, NULL},
 };
