@@ -87,8 +87,8 @@ static const struct shmtrain_option *option_named(option_at *at, const char *nam
 
 /* Those that people use. */
 static void print_most_used(void) {
-    static const char *const NAMES[] = {"workers", "threads", "epochs", "mode",       "batch",  "model", "rate",
-                                        "l2",      "valid",   "seed",   "checkpoint", "output", "json"};
+    static const char *const NAMES[] = {"workers", "threads", "epochs",     "mode",   "batch", "model", "rate",
+                                        "l2",      "valid",   "checkpoint", "output", "json",  "quiet"};
     for (size_t i = 0; i < sizeof NAMES / sizeof *NAMES; i++) {
         const struct shmtrain_option *o = option_named(shmtrain_option_at, NAMES[i]);
         print_option(o ? o : option_named(arguments_option_at, NAMES[i]));
