@@ -1,22 +1,33 @@
-/* link/parcel.h: messages about a batch. Each that is taken has all of its entries within its bytes, and is written again as it was. */
+/* link/parcel.h: messages about batches and rounds. Each that is taken has all of its entries within its bytes, and is written again as it was. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "fuzz.h"
 #include "link/parcel.h"
 
-static void copy_entries(const struct shmt_parcel *parcel, unsigned char *entries) {
-    for (uint32_t i = 0; i < parcel->n; i++) {
-        struct shmt_far_piece piece;
-        float values[SHMT_FAR_BLOCK];
-        if (parcel->kind == SHMT_PARCEL_PIECES) {
-            shmt_parcel_piece(parcel, i, &piece);
-            shmt_parcel_put_piece(entries, i, &piece);
-        } else {
-            const uint64_t block = shmt_parcel_block(parcel, i, values);
-            shmt_parcel_put_block(entries, i, block, values);
-        }
+static void copy_entry(const struct shmt_parcel *parcel, uint32_t i, unsigned char *entries) {
+    struct shmt_far_piece piece;
+    float values[SHMT_FAR_BLOCK];
+    if (parcel->kind == SHMT_PARCEL_PIECES) {
+        shmt_parcel_piece(parcel, i, &piece);
+        shmt_parcel_put_piece(entries, i, &piece);
+    } else if (parcel->kind == SHMT_PARCEL_BLOCKS) {
+        const uint64_t block = shmt_parcel_block(parcel, i, values);
+        shmt_parcel_put_block(entries, i, block, values);
+    } else {
+        FUZZ_CHECK(parcel->kind == SHMT_PARCEL_ROUND && i == 0); /* no other kind has entries */
+        shmt_parcel_put_clock(entries, shmt_parcel_clock(parcel));
     }
+}
+
+static void copy_entries(const struct shmt_parcel *parcel, unsigned char *entries) {
+    struct shmt_far_terms terms;
+    if (parcel->kind == SHMT_PARCEL_TERMS) {
+        shmt_parcel_terms(parcel, &terms);
+        shmt_parcel_put_terms(entries, &terms);
+        return;
+    }
+    for (uint32_t i = 0; i < parcel->n; i++) copy_entry(parcel, i, entries);
 }
 
 static void check(const unsigned char *bytes, size_t n) {

@@ -17,7 +17,18 @@
 #include "base/random.h"
 #include "workers/crew.h"
 
+#define SHARED_ROWS 11 /* of terms: so few that each gets some from all hosts */
+
 /* ---- a worker ---- */
+
+/* By terms, which wide tables keep in lists; every sixth example as a row, which goes into a buffer, so that a chunk has both. */
+static int push_terms(shmtrain_session *s, uint64_t i, uint64_t row, uint64_t rows, float slope) {
+    const uint64_t start[] = {0, 2};
+    const uint32_t id[] = {(uint32_t)row, (uint32_t)((row + 1 + i % (rows - 1)) % rows)};
+    const float value[] = {1, 0.37f};
+    const struct shmtrain_csr x = {.size = sizeof x, .n = 1, .start = start, .id = id, .value = value};
+    return i % 6 == 0 ? shmtrain_push(s, 0, row, 1, &slope) : shmtrain_push_sparse(s, 0, &x, &slope);
+}
 
 /* Gradients follow from the parameters, so that an order of additions that is another one changes what comes later. An example touches
  * two rows; in dense models all of them. */
@@ -31,6 +42,10 @@ static int train_piece(shmtrain_session *s, const struct shmtrain_work *w, uint6
         for (uint32_t k = 0; k < width; k++) {
             grad[k] = (float)shmt_unit(shmt_hash64(6, i, k, 0)) - 0.5f + 0.3f * seen[k];
             loss += (double)grad[k] * (double)grad[k];
+        }
+        if (rc == 0 && width == 1 && g.seed % 2) {
+            rc = push_terms(s, i, row % SHARED_ROWS, rows, grad[0]);
+            continue;
         }
         if (rc == 0) rc = shmtrain_push(s, 0, row, 1, grad);
         if (rc == 0) rc = shmtrain_push(s, 0, (row * 7 + 1) % rows, 1, grad);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #define SPARSE "builtin:sparse:examples=6000,valid=500,features=3000,nonzeros=12"
+#define WIDE   "builtin:sparse:examples=2000,valid=100,features=20000,nonzeros=30"
 #define DENSE  "builtin:digits:examples=600,valid=100"
 #define LONG   "builtin:sparse:examples=20000,valid=100,features=400,nonzeros=12"
 
@@ -62,8 +63,10 @@ static void start_two(struct program *p[2], const char *mode) {
 /* ---- the same bits ---- */
 
 static void parameters_are_those_of_one_host(void **state) {
-    static const char *const RUNS[][4] = {
-        {"logistic", "sgd", SPARSE, "64"}, {"logistic", "adam", SPARSE, "500"}, {"mlp", "momentum", DENSE, "64"}};
+    static const char *const RUNS[][4] = {{"logistic", "sgd", SPARSE, "64"},
+                                          {"logistic", "adam", SPARSE, "500"},
+                                          {"logistic", "sgd", WIDE, "64"},
+                                          {"mlp", "momentum", DENSE, "64"}};
     (void)state;
     for (size_t i = 0; i < sizeof RUNS / sizeof *RUNS; i++) {
         const char *model = RUNS[i][0], *rule = RUNS[i][1], *data = RUNS[i][2], *batch = RUNS[i][3];

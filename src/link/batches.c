@@ -3,6 +3,7 @@
 
 #include "base/checked.h"
 #include "link/exchange_priv.h"
+#include "link/little_endian.h"
 #include "sync/host.h"
 
 /* ---- what comes ---- */
@@ -32,7 +33,7 @@ static void put_pieces(struct shmt_exchange *x, uint32_t from, const struct shmt
         x->at.backend->far->put_piece(x->seat, first + i, &piece);
     }
     x->heard[from].begun = true;
-    x->heard[from].stop = parcel->stop;
+    x->heard[from].stop = parcel->flag;
 }
 
 static void put_blocks(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel) {
@@ -56,12 +57,27 @@ static void put_blocks(struct shmt_exchange *x, uint32_t from, const struct shmt
     }
 }
 
+/* Ids are looked at before they are put. */
+static void put_terms(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel) {
+    uint32_t first, behind;
+    struct shmt_far_terms terms;
+    shmt_chunk_share(x->at.spec->n_chunks, from, x->at.spec->hosts.n, &first, &behind);
+    bool is_good = x->heard[from].begun && parcel->of >= first && parcel->of < behind;
+    shmt_parcel_terms(parcel, &terms);
+    for (uint32_t i = 0; i < terms.n && is_good; i++)
+        is_good = shmt_get_little(parcel->entries + i * sizeof(uint32_t), sizeof(uint32_t)) < x->n_floats;
+    if (!is_good || !x->at.backend->far->put_terms(x->seat, parcel->of, &terms))
+        shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has sent a list of terms that there cannot be", from);
+}
+
 static bool take(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel, struct shmt_message *message) {
     (void)message;
     if (parcel->kind == SHMT_PARCEL_PIECES)
         put_pieces(x, from, parcel);
     else if (parcel->kind == SHMT_PARCEL_BLOCKS)
         put_blocks(x, from, parcel);
+    else if (parcel->kind == SHMT_PARCEL_TERMS)
+        put_terms(x, from, parcel);
     else if (parcel->kind != SHMT_PARCEL_END)
         shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has sent a message of another kind of run", from);
     else if (x->heard[from].begun)
@@ -72,7 +88,9 @@ static bool take(struct shmt_exchange *x, uint32_t from, const struct shmt_parce
 }
 
 static uint64_t most_bytes(const struct shmt_exchange *x, uint32_t from) {
-    return (x->first_node[from + 1] - x->first_node[from]) * x->n_blocks * sizeof(float) * SHMT_FAR_BLOCK;
+    const uint64_t sums = (x->first_node[from + 1] - x->first_node[from]) * x->n_blocks * sizeof(float) * SHMT_FAR_BLOCK;
+    const uint64_t lists = shmt_flat_terms(x->at.spec) * (uint64_t)x->at.spec->n_chunks * (sizeof(uint32_t) + sizeof(float));
+    return sums + lists;
 }
 
 /* ---- what goes ---- */
@@ -82,7 +100,7 @@ static void send_pieces(struct shmt_exchange *x) {
     unsigned char *entries;
     shmt_chunk_share(x->at.spec->n_chunks, x->at.spec->hosts.self, x->at.spec->hosts.n, &first, &behind);
     const struct shmt_parcel parcel = {
-        .kind = SHMT_PARCEL_PIECES, .of = first, .n = behind - first, .number = x->number, .stop = x->stop};
+        .kind = SHMT_PARCEL_PIECES, .of = first, .n = behind - first, .number = x->number, .flag = x->stop};
     struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
     for (uint32_t i = 0; payload && i < parcel.n; i++) {
         struct shmt_far_piece piece;
@@ -90,6 +108,24 @@ static void send_pieces(struct shmt_exchange *x) {
         shmt_parcel_put_piece(entries, i, &piece);
     }
     shmt_exchange_send(x, payload);
+}
+
+/* Of a chunk of this host, where gradients are listed. */
+static void send_terms(struct shmt_exchange *x, uint32_t chunk) {
+    struct shmt_far_terms terms;
+    unsigned char *entries;
+    if (!x->at.backend->far->terms(x->seat, chunk, &terms) || (terms.n == 0 && !terms.summed)) return;
+    const struct shmt_parcel parcel = {
+        .kind = SHMT_PARCEL_TERMS, .of = chunk, .n = terms.n, .number = x->number, .flag = terms.summed};
+    struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
+    if (payload) shmt_parcel_put_terms(entries, &terms);
+    shmt_exchange_send(x, payload);
+}
+
+static void send_lists(struct shmt_exchange *x) {
+    uint32_t from, to;
+    shmt_chunk_share(x->at.spec->n_chunks, x->at.spec->hosts.self, x->at.spec->hosts.n, &from, &to);
+    for (uint32_t chunk = from; chunk < to && x->error.status == 0; chunk++) send_terms(x, chunk);
 }
 
 /* The next blocks of an own sum that are not zero, from *block on. NULL: there are none, or no memory for them. */
@@ -126,6 +162,7 @@ static int exchange_batch(struct shmt_exchange *x, const struct shmt_far_batch *
     x->step = batch->step;
     shmt_exchange_open(x, batch->stop);
     if (x->error.status == 0) send_pieces(x);
+    if (x->error.status == 0) send_lists(x);
     for (uint32_t node = 0; node < x->n_own && x->error.status == 0; node++) send_blocks(x, node);
     shmt_exchange_close(x);
     return x->error.status != 0 ? x->error.status : x->at.backend->far->publish(x->seat, x->stop);

@@ -7,7 +7,7 @@
 
 enum place {
     AT_KIND = 0,
-    AT_STOP = 1,
+    AT_FLAG = 1,
     AT_RESERVED = 2,
     AT_OF = 4,
     AT_N = 8,
@@ -25,9 +25,13 @@ _Static_assert(SHMT_MAX_CHUNKS <= SHMT_MOST_PARCEL_PIECES, "the pieces of a batc
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "floats go as they are");
 
 #define CLOCK_BYTES 8
+#define TERM_BYTES  8 /* the id, and the value, which stand apart */
+
+_Static_assert(HEAD_BYTES + SHMT_MOST_PARCEL_TERMS * TERM_BYTES <= SHMT_MOST_BODY, "a list is one message");
 
 static uint64_t bytes_of(enum shmt_parcel_kind kind) {
     if (kind == SHMT_PARCEL_ROUND) return CLOCK_BYTES;
+    if (kind == SHMT_PARCEL_TERMS) return TERM_BYTES;
     return kind == SHMT_PARCEL_PIECES ? PIECE_BYTES : kind == SHMT_PARCEL_BLOCKS ? BLOCK_BYTES : 0;
 }
 
@@ -37,7 +41,7 @@ struct shmt_payload *shmt_parcel_make(const struct shmt_parcel *parcel, unsigned
     if (!payload) return NULL;
     memset(bytes, 0, HEAD_BYTES);
     shmt_put_little(bytes + AT_KIND, parcel->kind, 1);
-    shmt_put_little(bytes + AT_STOP, parcel->stop, 1);
+    shmt_put_little(bytes + AT_FLAG, parcel->flag, 1);
     shmt_put_little(bytes + AT_OF, parcel->of, 4);
     shmt_put_little(bytes + AT_N, parcel->n, 4);
     shmt_put_little(bytes + AT_NUMBER, parcel->number, 8);
@@ -59,6 +63,17 @@ void shmt_parcel_put_block(unsigned char *entries, uint32_t i, uint64_t block, c
     memcpy(at + 8, values, SHMT_FAR_BLOCK * sizeof *values);
 }
 
+void shmt_parcel_put_terms(unsigned char *entries, const struct shmt_far_terms *terms) {
+    if (terms->n == 0) return;
+    memcpy(entries, terms->id, terms->n * sizeof(uint32_t));
+    memcpy(entries + terms->n * sizeof(uint32_t), terms->value, terms->n * sizeof(float));
+}
+
+void shmt_parcel_terms(const struct shmt_parcel *parcel, struct shmt_far_terms *out) {
+    *out = (struct shmt_far_terms){
+        .n = parcel->n, .summed = parcel->flag, .id = parcel->entries, .value = parcel->entries + parcel->n * sizeof(uint32_t)};
+}
+
 void shmt_parcel_put_clock(unsigned char *entries, uint64_t clock) { shmt_put_little(entries, clock, CLOCK_BYTES); }
 
 void shmt_parcel_end(struct shmt_payload *payload, uint32_t n) {
@@ -74,11 +89,11 @@ bool shmt_parcel_read(const unsigned char *bytes, uint64_t n_bytes, struct shmt_
                                        .of = (uint32_t)shmt_get_little(bytes + AT_OF, 4),
                                        .n = (uint32_t)shmt_get_little(bytes + AT_N, 4),
                                        .number = shmt_get_little(bytes + AT_NUMBER, 8),
-                                       .stop = bytes[AT_STOP] != 0,
+                                       .flag = bytes[AT_FLAG] != 0,
                                        .entries = bytes + HEAD_BYTES};
-    const bool is_kind = parcel.kind >= SHMT_PARCEL_PIECES && parcel.kind <= SHMT_PARCEL_ROUND;
+    const bool is_kind = parcel.kind >= SHMT_PARCEL_PIECES && parcel.kind <= SHMT_PARCEL_TERMS;
     *why_out = "no such message about a batch";
-    if (!is_kind || bytes[AT_STOP] > 1 || shmt_get_little(bytes + AT_RESERVED, 2) != 0) return false;
+    if (!is_kind || bytes[AT_FLAG] > 1 || shmt_get_little(bytes + AT_RESERVED, 2) != 0) return false;
     if (shmt_get_little(bytes + AT_RESERVED_TOO, 4) != 0 || (bytes_of(parcel.kind) == 0 && parcel.n > 0)) return false;
     if (parcel.kind == SHMT_PARCEL_ROUND && parcel.n != 1) return false;
     *why_out = "a message about a batch of another length than it says";

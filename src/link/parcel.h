@@ -15,20 +15,23 @@ enum shmt_parcel_kind {
     SHMT_PARCEL_BLOCKS = 2, /* blocks of the sum of one of the sender's subtrees, those that are not zero */
     SHMT_PARCEL_END = 3,    /* nothing more follows about the batch */
     SHMT_PARCEL_OVER = 4,   /* the sender has the whole run; `number`: behind its last batch */
-    SHMT_PARCEL_ROUND = 5   /* the first of a round: `of` 1: the sender's workers rest; a clock */
+    SHMT_PARCEL_ROUND = 5,  /* the first of a round: `of` 1: the sender's workers rest; a clock */
+    SHMT_PARCEL_TERMS = 6   /* of a batch: the list of terms of one of the sender's chunks: n ids, and then n floats */
 };
 
 struct shmt_parcel {
     enum shmt_parcel_kind kind;
-    uint32_t of;     /* PIECES: the first chunk, or item; BLOCKS: the subtree, by its place among the sender's, or 0 */
+    uint32_t
+        of; /* PIECES: the first chunk, or item; TERMS: the chunk; BLOCKS: the subtree, by its place among the sender's, or 0 */
     uint32_t n;      /* pieces, blocks, or clocks (1) */
     uint64_t number; /* of the batch, in the run */
-    bool stop;       /* PIECES of a batch, ROUND */
+    bool flag;       /* PIECES of a batch, ROUND: the sender wants to stop; TERMS: there is more of the gradient in BLOCKS */
     const unsigned char *entries;
 };
 
 #define SHMT_MOST_PARCEL_BLOCKS 1000 /* so that a parcel is about a frame's longest body */
 #define SHMT_MOST_PARCEL_PIECES 1024
+#define SHMT_MOST_PARCEL_TERMS  65536
 
 /* ---- writing ---- */
 
@@ -37,6 +40,7 @@ struct shmt_payload *shmt_parcel_make(const struct shmt_parcel *parcel, unsigned
 void shmt_parcel_put_piece(unsigned char *entries, uint32_t i, const struct shmt_far_piece *piece);
 void shmt_parcel_put_block(unsigned char *entries, uint32_t i, uint64_t block, const float values[SHMT_FAR_BLOCK]);
 
+void shmt_parcel_put_terms(unsigned char *entries, const struct shmt_far_terms *terms); /* all of them */
 void shmt_parcel_put_clock(unsigned char *entries, uint64_t clock);
 
 /* The first n entries are all that there are. */
@@ -47,5 +51,6 @@ void shmt_parcel_end(struct shmt_payload *payload, uint32_t n);
 /* false: it is none, and *why_out says why. */
 bool shmt_parcel_read(const unsigned char *bytes, uint64_t n_bytes, struct shmt_parcel *out, const char **why_out);
 void shmt_parcel_piece(const struct shmt_parcel *parcel, uint32_t i, struct shmt_far_piece *out);
-uint64_t shmt_parcel_clock(const struct shmt_parcel *parcel); /* of a ROUND */
+void shmt_parcel_terms(const struct shmt_parcel *parcel, struct shmt_far_terms *out); /* as long as the parcel */
+uint64_t shmt_parcel_clock(const struct shmt_parcel *parcel);                         /* of a ROUND */
 uint64_t shmt_parcel_block(const struct shmt_parcel *parcel, uint32_t i, float values_out[SHMT_FAR_BLOCK]);

@@ -48,7 +48,7 @@ static void begin_of(struct shmt_exchange *x, uint32_t from, const struct shmt_p
     }
     heard->begun = true;
     heard->rests = parcel->of == 1;
-    heard->stop = parcel->stop;
+    heard->stop = parcel->flag;
     heard->clock = shmt_parcel_clock(parcel);
     heard->next_block = 0;
     x->begun_ns = shmt_now_ns();
@@ -117,7 +117,7 @@ static uint64_t most_bytes(const struct shmt_exchange *x, uint32_t from) {
 
 static void send_begin(struct shmt_exchange *x, bool rests) {
     unsigned char *entries;
-    const struct shmt_parcel parcel = {.kind = SHMT_PARCEL_ROUND, .of = rests, .n = 1, .number = x->number, .stop = x->stop};
+    const struct shmt_parcel parcel = {.kind = SHMT_PARCEL_ROUND, .of = rests, .n = 1, .number = x->number, .flag = x->stop};
     struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
     if (payload) shmt_parcel_put_clock(entries, rests ? NO_CLOCK : ops(x)->clock(x->seat));
     shmt_exchange_send(x, payload);

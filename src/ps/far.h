@@ -69,6 +69,13 @@ struct shmt_far_live_ops {
     int (*end)(struct shmt_seat *seat, bool stop);
 };
 
+/* The list of terms of a chunk's gradient (update/terms.h), which may be at any address. */
+struct shmt_far_terms {
+    uint32_t n;
+    bool summed;            /* there is more of the gradient, in the sums of subtrees */
+    const void *id, *value; /* (n) 32-bit numbers, and floats */
+};
+
 struct shmt_far_ops {
     /* Whenever the seat waits, `pulse` is called every `pulse_ns`: the other hosts want to hear of this one meanwhile. */
     void (*pulse)(struct shmt_seat *seat, uint64_t pulse_ns, void (*pulse)(void *arg), void *arg);
@@ -82,6 +89,11 @@ struct shmt_far_ops {
 
     /* The sum over subtree number `node` of those of the other hosts (shmt_far_nodes); what is not put is zero. */
     void (*put)(struct shmt_seat *seat, uint32_t node, uint64_t block, const float *sum);
+
+    /* The list of one of this host's chunks, valid until `publish`: false: no lists are kept in this run. And of one of another's, whose
+     * ids have been checked; what is not put is empty. false: there is no room for so many. */
+    bool (*terms)(struct shmt_seat *seat, uint32_t chunk, struct shmt_far_terms *out);
+    bool (*put_terms)(struct shmt_seat *seat, uint32_t chunk, const struct shmt_far_terms *terms);
 
     /* One of this host's chunks, and one of another's. */
     void (*piece)(struct shmt_seat *seat, uint32_t chunk, struct shmt_far_piece *out);

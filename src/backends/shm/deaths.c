@@ -19,12 +19,12 @@ static float *old_of(const struct shmt_store *store, uint32_t rank) {
 }
 
 struct shmt_undo shmt_shm_undo(const struct shmt_store *store, uint32_t rank) {
-    if (store->layout.old.each == 0) return (struct shmt_undo){0};
+    if (store->layout.old.each == 0 || rank >= store->spec.n_seats) return (struct shmt_undo){0}; /* the link changes nothing */
     return (struct shmt_undo){.word = &store->slot[rank].undo, .old = old_of(store, rank)};
 }
 
 struct shmt_redo shmt_shm_redo(const struct shmt_store *store, uint32_t rank) {
-    if (store->layout.old.each < sizeof(struct shmt_redo_log)) return (struct shmt_redo){0};
+    if (store->layout.old.each < sizeof(struct shmt_redo_log) || rank >= store->spec.n_seats) return (struct shmt_redo){0};
     return (struct shmt_redo){.open = &store->slot[rank].redo, .log = (struct shmt_redo_log *)(void *)old_of(store, rank)};
 }
 

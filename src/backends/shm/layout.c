@@ -151,9 +151,10 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
     shmt_flat_plan(spec, &out->flat);
     shmt_replicas_cover(spec, &out->flat, &out->cover);
     out->n_slices = n_slices(spec, out->flat.n);
-    out->touched = out->stack > 0 && out->flat.n >= MAP_FROM_FLOATS;
+    const bool sums = out->stack > 0 || out->far_nodes > 0; /* a host may have no chunk of its own */
+    out->touched = sums && out->flat.n >= MAP_FROM_FLOATS;
     out->map_bytes = out->touched ? out->flat.n / SHMT_TOUCH_FLOATS : 0;
-    out->terms = out->touched && out->links == 0 ? shmt_flat_terms(spec) : 0; /* other hosts get sums */
+    out->terms = out->touched ? shmt_flat_terms(spec) : 0;
     place_all(spec, &plan, held_page, out);
     out->lock_mask = (uint32_t)(out->locks.n - 1);
     out->merge_mask = (uint32_t)(out->merge_locks.n - 1);

@@ -74,6 +74,25 @@ static void put(struct shmt_seat *seat, uint32_t node, uint64_t block, const flo
     if (map) memset(map + at / SHMT_TOUCH_FLOATS, 1, shmt_ceil_div(n, SHMT_TOUCH_FLOATS));
 }
 
+static bool terms(struct shmt_seat *seat, uint32_t chunk, struct shmt_far_terms *out) {
+    const struct shmt_store *store = shmt_shm_seat_of(seat)->store;
+    if (store->layout.terms == 0) return false;
+    const struct shmt_terms list = shmt_shm_list(store, chunk);
+    *out = (struct shmt_far_terms){
+        .n = list.head->n, .summed = list.head->summed, .id = list.id, .value = list.value}; /* their owners have met me */
+    return true;
+}
+
+static bool put_terms(struct shmt_seat *seat, uint32_t chunk, const struct shmt_far_terms *of) {
+    const struct shmt_store *store = shmt_shm_seat_of(seat)->store;
+    const struct shmt_terms list = shmt_shm_list(store, chunk);
+    if (of->n > list.most) return false; /* also where no lists are kept */
+    if (of->n > 0) memcpy(list.id, of->id, of->n * sizeof *list.id);
+    if (of->n > 0) memcpy(list.value, of->value, of->n * sizeof *list.value);
+    if (list.head) *list.head = (struct shmt_terms_head){.n = of->n, .summed = of->summed};
+    return list.head != NULL;
+}
+
 static struct shmt_shm_piece *piece_of(const struct shmt_shm_seat *p, uint32_t chunk) {
     return &p->store->ledger[p->step * p->store->spec.n_chunks + chunk];
 }
@@ -92,7 +111,13 @@ static void put_piece(struct shmt_seat *seat, uint32_t chunk, const struct shmt_
     shmt_ledger_done(piece_of(p, chunk), p->epoch, of->examples);
 }
 
+/* Also the lists of other hosts' chunks: those of this one begin anew with each chunk. */
 static void clear(const struct shmt_store *store) {
+    const struct shmt_spec *spec = &store->spec;
+    uint32_t from, to;
+    shmt_chunk_share(spec->n_chunks, spec->hosts.self, spec->hosts.n, &from, &to);
+    for (uint32_t chunk = 0; chunk < spec->n_chunks; chunk++)
+        if (chunk < from || chunk >= to) shmt_shm_list_begin(store, chunk);
     for (uint32_t node = 0; node < store->layout.far_nodes; node++)
         shmt_clear(far_of(store, node), far_map(store, node), store->layout.flat.n);
 }
@@ -109,6 +134,7 @@ static int publish(struct shmt_seat *seat, bool stop) {
 
 /* clang-format off */
 const struct shmt_far_ops SHMT_SHM_FAR = {
-    .live = &SHMT_SHM_FAR_LIVE, .pulse = pulse, .claim = claim, .sum = sum, .put = put, .piece = piece, .put_piece = put_piece,
+    .live = &SHMT_SHM_FAR_LIVE, .pulse = pulse, .claim = claim, .sum = sum, .put = put,
+    .terms = terms, .put_terms = put_terms, .piece = piece, .put_piece = put_piece,
     .publish = publish};
 /* clang-format on */

@@ -103,6 +103,8 @@ void shmt_shm_my_slice(const struct shmt_shm_seat *p, uint64_t *from_out, uint64
         shmt_slice(n, i, p->seat.n_present, from_out, to_out);
         return;
     }
+    *from_out = *to_out = n;
+    if (shmt_shm_is_link(p)) return;
     *from_out = shmt_min_u64(n, store->cut[i] / CUT * CUT);
     *to_out = i + 1 == p->seat.n_present ? n : shmt_max_u64(*from_out, shmt_min_u64(n, store->cut[i + 1] / CUT * CUT));
 }

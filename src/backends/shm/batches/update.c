@@ -122,6 +122,7 @@ const struct shmt_shm_sum *shmt_shm_find_sum(const struct shmt_shm_seat *p) {
 
 static void sum_lists(struct shmt_shm_seat *p, uint64_t from, uint64_t to) {
     const uint64_t began_ns = p->seat.trace ? shmt_now_ns() : 0;
+    if (from == to) return; /* as of the link, which has no room for a sum */
     shmt_shm_sum_lists(p, from, to);
     if (p->seat.trace)
         p->times.aggregate_ns += (shmt_now_ns() - began_ns) / SHMT_SHM_TIMED; /* as if it were a part of each block */
