@@ -9,6 +9,7 @@
 #include "ps/replicas.h"
 #include "ps/waits.h"
 #include "update/kernels.h"
+#include "update/lock.h"
 
 float *shmt_shm_buffer(const struct shmt_store *store, uint32_t seat, uint32_t slot) {
     const struct shmt_shm_layout *l = &store->layout;
@@ -114,6 +115,26 @@ struct shmt_locks shmt_shm_locks(const struct shmt_shm_seat *p, uint32_t replica
                                .mask = store->layout.lock_mask,
                                .owner = (p->seat.life & 0xffff) << 16 | (p->seat.rank + 1),
                                .abort = &store->control->abort};
+}
+
+void shmt_shm_by_units(struct shmt_shm_seat *p, uint32_t replica, uint64_t from, uint64_t to, shmt_shm_unit_fn *work,
+                       void *arg) {
+    const struct shmt_spec *spec = &p->store->spec;
+    for (uint32_t t = 0; t < spec->n_tables; t++) {
+        const struct shmt_locks locks = shmt_shm_locks(p, replica, t);
+        const struct shmt_span span = {.locks = locks, .width = spec->table[t].width};
+        const uint64_t start = p->store->layout.flat.start[t], each = shmt_unit_floats(&span);
+        const uint64_t behind = shmt_min_u64(to, start + shmt_table_floats(&spec->table[t]));
+        for (uint64_t at = shmt_max_u64(from, start), end; at < behind; at = end) {
+            end = shmt_min_u64(behind, start + ((at - start) / each + 1) * each);
+            _Atomic uint32_t *held = shmt_unit_acquire(&locks, (at - start) / each);
+            if (!held) return; /* the run is given up */
+            SHMT_POINT("unit:held");
+            work(p, t, at, end - at, arg);
+            shmt_unit_release(held);
+            SHMT_POINT("unit:released");
+        }
+    }
 }
 
 /* ---- delay ---- */

@@ -328,6 +328,12 @@ struct shmt_redo shmt_shm_redo(const struct shmt_store *store, uint32_t rank);
 /* The row locks of table t, or of its replica; none but in write locked. seat.c */
 struct shmt_locks shmt_shm_locks(const struct shmt_shm_seat *p, uint32_t replica, uint32_t t);
 
+/* work(p, t, at, n, arg) for what each row lock guards of the floats from .. to - 1 of the flat array, at .. at + n - 1 of table t, under
+ * that lock, one after the other; until the run is given up. seat.c */
+typedef void shmt_shm_unit_fn(struct shmt_shm_seat *p, uint32_t t, uint64_t at, uint64_t n, void *arg);
+void shmt_shm_by_units(struct shmt_shm_seat *p, uint32_t replica, uint64_t from, uint64_t to, shmt_shm_unit_fn *work,
+                       void *arg);
+
 /* apply.c */
 
 /* Where the sum of an update's gradients over the floats at .. at + n - 1 is, at most a block: in a buffer, or added up in

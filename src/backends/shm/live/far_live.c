@@ -39,52 +39,30 @@ static void add_floats(float *to, const float *change, uint64_t n) {
     }
 }
 
-/* Under the row locks of table t, which has the floats from .. to - 1. */
-static void add_units(struct shmt_shm_seat *p, uint32_t t, uint64_t from, uint64_t to, const float *change) {
-    const struct shmt_store *store = p->store;
-    const struct shmt_locks locks = shmt_shm_locks(p, 0, t);
-    const struct shmt_span span = {.locks = locks, .width = store->spec.table[t].width};
-    const uint64_t start = store->layout.flat.start[t], each = shmt_unit_floats(&span);
-    for (uint64_t at = from, end; at < to; at = end) {
-        end = shmt_min_u64(to, start + ((at - start) / each + 1) * each);
-        _Atomic uint32_t *held = shmt_unit_acquire(&locks, (at - start) / each);
-        if (!held) return; /* the run is given up */
-        SHMT_POINT("far-unit:held");
-        add_floats(store->weight + at, change + (at - from), end - at);
-        shmt_unit_release(held);
-    }
-}
+struct change {
+    uint64_t from; /* the float of change[0] */
+    const float *change;
+};
 
-/* Where those who push have row locks, which guard the one copy; replicas have locks of their own, and the master none. */
-static void add_locked(struct shmt_shm_seat *p, uint64_t at, uint64_t n, const float *change) {
-    const struct shmt_spec *spec = &p->store->spec;
-    const struct shmt_flat *flat = &p->store->layout.flat;
-    for (uint32_t t = 0; t < spec->n_tables; t++) {
-        const uint64_t from = shmt_max_u64(at, flat->start[t]);
-        const uint64_t to = shmt_min_u64(at + n, flat->start[t] + shmt_table_floats(&spec->table[t]));
-        if (from < to) add_units(p, t, from, to, change + (from - at));
-    }
+static void add_unit(struct shmt_shm_seat *p, uint32_t t, uint64_t at, uint64_t n, void *arg) {
+    const struct change *c = arg;
+    (void)t;
+    add_floats(p->store->weight + at, c->change + (at - c->from), n);
 }
 
 /* The lock of the block that a merge would hold; NULL: replicas hold none of these floats, or the run is given up. */
 static _Atomic uint32_t *lock_merges(const struct shmt_shm_seat *p, uint64_t at) {
-    const struct shmt_store *store = p->store;
-    const uint64_t held_at = shmt_cover_of(&store->layout.cover, at);
-    if (held_at == UINT64_MAX) return NULL;
-    const struct shmt_locks locks = {.word = store->merge_locks,
-                                     .mask = store->layout.merge_mask * (SHMT_LINE / sizeof(uint32_t)),
-                                     .owner = p->seat.rank + 1,
-                                     .abort = &store->control->abort};
-    const uint64_t block = held_at / SHMT_MERGE_FLOATS;
-    return shmt_unit_acquire(&locks, block % (store->layout.merge_mask + 1) * (SHMT_LINE / sizeof(uint32_t)));
+    const uint64_t held_at = shmt_cover_of(&p->store->layout.cover, at);
+    return held_at == UINT64_MAX ? NULL : shmt_shm_lock_block(p, held_at / SHMT_MERGE_FLOATS, false);
 }
 
 static void add_block(struct shmt_seat *seat, uint64_t block, const float *change) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
     struct shmt_store *store = p->store;
     const uint64_t at = block * SHMT_FAR_BLOCK, n = floats_of(store, block);
+    /* row locks guard the one copy; replicas have some of their own, and the master none */
     if (!has_replicas(store) && store->spec.policy.write == SHMT_WRITE_LOCKED) {
-        add_locked(p, at, n, change);
+        shmt_shm_by_units(p, 0, at, at + n, add_unit, &(struct change){.from = at, .change = change});
         return;
     }
     _Atomic uint32_t *held = has_replicas(store) ? lock_merges(p, at) : NULL;

@@ -236,54 +236,41 @@ static bool looks_due(const struct shmt_shm_seat *p, const struct shmt_merging *
     return false;
 }
 
-/* Under the row locks of those who push: a merge of a unit is a push like others. Whoever holds one waits for nothing, so that
- * it is taken behind the block's lock is no danger. */
-static void merge_units(struct shmt_shm_seat *p, uint32_t t, uint64_t from, uint64_t to) {
-    const struct shmt_store *store = p->store;
-    const struct shmt_locks locks = shmt_shm_locks(p, p->merging->mine, t);
-    const struct shmt_span span = {.locks = locks, .width = store->spec.table[t].width};
-    const uint64_t start = store->layout.flat.start[t], each = shmt_unit_floats(&span);
-    for (uint64_t at = from, end; at < to; at = end) {
-        end = shmt_min_u64(to, start + ((at - start) / each + 1) * each);
-        _Atomic uint32_t *held = shmt_unit_acquire(&locks, (at - start) / each);
-        if (!held) return; /* the run is given up */
-        SHMT_POINT("merge-unit:held");
-        merge_floats(p, how_of(p, t), at, end - at, true); /* others look, nobody pushes */
-        SHMT_POINT("merge-unit:merged");
-        shmt_unit_release(held);
-        SHMT_POINT("merge-unit:released");
-    }
+/* Under the row lock of those who push: a merge of a unit is a push like others. Whoever holds one waits for nothing, so that it is
+ * taken behind the block's lock is no danger. */
+static void merge_unit(struct shmt_shm_seat *p, uint32_t t, uint64_t at, uint64_t n, void *arg) {
+    (void)arg;
+    merge_floats(p, how_of(p, t), at, n, true); /* others look, nobody pushes */
+    SHMT_POINT("merge-unit:merged");
 }
 
 static void merge_locked(struct shmt_shm_seat *p, uint64_t from, uint64_t to) {
-    const struct shmt_spec *spec = &p->store->spec;
-    const struct shmt_flat *flat = &p->store->layout.flat;
     for (uint64_t at = from, end; at < to; at = end) {
         const struct shmt_merging *how = how_at(p, at, shmt_min_u64(at + LOOK, to), &end);
         if (!p->merging->unsure && !looks_due(p, how, at, end - at)) continue;
-        for (uint32_t t = 0; t < spec->n_tables; t++) {
-            const uint64_t first = shmt_max_u64(at, flat->start[t]);
-            merge_units(p, t, first, shmt_min_u64(end, flat->start[t] + shmt_table_floats(&spec->table[t])));
-        }
+        shmt_shm_by_units(p, p->merging->mine, at, end, merge_unit, NULL);
     }
 }
 
-bool shmt_shm_merge_range(struct shmt_shm_seat *p, uint64_t from, uint64_t to, bool may_skip) {
+_Atomic uint32_t *shmt_shm_lock_block(const struct shmt_shm_seat *p, uint64_t block, bool may_skip) {
     const struct shmt_store *store = p->store;
-    const uint64_t block = from / SHMT_MERGE_FLOATS;
     const struct shmt_locks locks = {.word = store->merge_locks,
                                      .mask = store->layout.merge_mask * (SHMT_LINE / sizeof(uint32_t)),
                                      .owner = (p->seat.life & 0xffff) << 16 | (p->seat.rank + 1),
                                      .abort = &store->control->abort};
-    const bool shared = p->merging->n_sharers > 1;
     const uint64_t unit = block % (store->layout.merge_mask + 1) * (SHMT_LINE / sizeof(uint32_t));
     /* relaxed: a guess, which the lock itself then makes good */
-    if (may_skip && load_relaxed(&locks.word[unit]) != 0) return false;
-    _Atomic uint32_t *held = shmt_unit_acquire(&locks, unit);
-    if (!held) return false; /* the run is given up */
+    if (may_skip && load_relaxed(&locks.word[unit]) != 0) return NULL;
+    return shmt_unit_acquire(&locks, unit);
+}
+
+bool shmt_shm_merge_range(struct shmt_shm_seat *p, uint64_t from, uint64_t to, bool may_skip) {
+    const bool shared = p->merging->n_sharers > 1;
+    _Atomic uint32_t *held = shmt_shm_lock_block(p, from / SHMT_MERGE_FLOATS, may_skip);
+    if (!held) return false;
     pay_for_merge(p, p->merging->mine, from, to - from);
     SHMT_POINT("merge-alone:taken");
-    if (shared && store->spec.policy.write == SHMT_WRITE_LOCKED)
+    if (shared && p->store->spec.policy.write == SHMT_WRITE_LOCKED)
         merge_locked(p, from, to);
     else
         merge_mine(p, from, to, shared);

@@ -63,6 +63,10 @@ void shmt_shm_merge_alone(struct shmt_shm_seat *p);
  * nothing was done, because another is at it and `may_skip`, or because the run is given up. */
 bool shmt_shm_merge_range(struct shmt_shm_seat *p, uint64_t from, uint64_t to, bool may_skip);
 
+/* The lock of a block of SHMT_MERGE_FLOATS floats, under which its copies and the master are merged; to be given to
+ * shmt_unit_release. NULL: another holds it and `may_skip`, or the run is given up. */
+_Atomic uint32_t *shmt_shm_lock_block(const struct shmt_shm_seat *p, uint64_t block, bool may_skip);
+
 /* windows.c. My window, where replicas hold a part; errors: of shmt_segment_open_window, in the seat. */
 int shmt_shm_window_make(struct shmt_shm_seat *p);
 
