@@ -2,35 +2,18 @@
  * its own, with a worker function. */
 #include "api_help.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <pthread.h>
 #include <stdio.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 
-#define EXAMPLES 640
+#include "ports_help.h"
 
-static char g_list[64];
+#define EXAMPLES 640
 
 struct host {
     struct shmtrain_store *store;
     int rc;
 };
-
-static void choose_ports(void) {
-    int fd[2];
-    g_list[0] = '\0';
-    for (int i = 0; i < 2; i++) {
-        struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-        socklen_t bytes = sizeof at;
-        fd[i] = socket(AF_INET, SOCK_STREAM, 0);
-        assert_true(fd[i] >= 0 && bind(fd[i], (struct sockaddr *)&at, bytes) == 0);
-        assert_int_equal(getsockname(fd[i], (struct sockaddr *)&at, &bytes), 0);
-        snprintf(g_list + strlen(g_list), sizeof g_list - strlen(g_list), "%s127.0.0.1:%u", i ? "," : "", ntohs(at.sin_port));
-    }
-    for (int i = 0; i < 2; i++) close(fd[i]);
-}
 
 /* Row 0 counts examples, row 1 those of host 1. */
 static int work(shmtrain_session *s, void *arg) {
@@ -55,7 +38,7 @@ static void *run(void *host) {
 
 static void make_two(struct host h[2], const char *epochs) {
     static const char *const RANK[] = {"0", "1"};
-    choose_ports();
+    choose_ports(2);
     for (int i = 0; i < 2; i++) {
         h[i].store = make("processes", i ? "1" : "2", epochs, EXAMPLES);
         WELL(h[i].store, shmtrain_store_set(h[i].store, "rate", "1"));

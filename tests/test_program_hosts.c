@@ -1,55 +1,14 @@
 /* The real program on several hosts (--hosts, launch): processes on the loopback of one machine, each a host of its own. Protocols on
  * networks that lose and reorder: test_lanes.c, test_hosts.c. */
-#include "run_program.h"
+#include "program_hosts_help.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 
 #define SPARSE "builtin:sparse:examples=6000,valid=500,features=3000,nonzeros=12"
 #define WIDE   "builtin:sparse:examples=2000,valid=100,features=20000,nonzeros=30"
 #define DENSE  "builtin:digits:examples=600,valid=100"
 #define LONG   "builtin:sparse:examples=20000,valid=100,features=400,nonzeros=12"
-
-static char g_hosts[4][24], g_list[100];
-
-/* "127.0.0.1:PORT,..." of ports that are free now. */
-static void choose_ports(int n) {
-    int fd[4];
-    g_list[0] = '\0';
-    for (int i = 0; i < n; i++) {
-        struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
-        socklen_t bytes = sizeof at;
-        fd[i] = socket(AF_INET, SOCK_STREAM, 0);
-        assert_true(fd[i] >= 0 && bind(fd[i], (struct sockaddr *)&at, bytes) == 0);
-        assert_int_equal(getsockname(fd[i], (struct sockaddr *)&at, &bytes), 0);
-        snprintf(g_hosts[i], sizeof g_hosts[i], "127.0.0.1:%u", ntohs(at.sin_port));
-        snprintf(g_list + strlen(g_list), sizeof g_list - strlen(g_list), "%s%s", i ? "," : "", g_hosts[i]);
-    }
-    for (int i = 0; i < n; i++) close(fd[i]);
-}
-
-#define START_HOST(rank, ...) START("--hosts", g_list, "--rank", rank, __VA_ARGS__)
-
-static void assert_says(const struct program *p, const char *words) {
-    if (!strstr(p->text[ERR], words)) fail_msg("\"%s\" is not in:\n%s", words, p->text[ERR]);
-}
-
-static void end_with(struct program *p, int status, const char *words) {
-    program_finish(p);
-    program_assert_status(p, status);
-    if (words) assert_says(p, words);
-}
-
-static void hash_of(struct program *p, char out[17]) {
-    program_finish(p);
-    program_assert_status(p, 0);
-    json_t *report = program_json(p);
-    snprintf(out, 17, "%s", json_string_value(json_object_get(report, "parameters_xxh64")));
-    json_decref(report);
-}
 
 /* Two hosts in the middle of a run that does not end by itself. */
 static void start_two(struct program *p[2], const char *mode) {
@@ -196,7 +155,6 @@ static void options_that_do_not_fit_are_refused(void **state) {
         {2, "--insecure is to go without keys", {"--hosts=a:1,b:2", "--rank=0", "--key=k", "--peers=p", "--insecure", SPARSE}},
         {1, "cannot open none", {"--hosts=a:1,b:2", "--rank=0", "--key=none", "--peers=p", SPARSE}},
         {2, "only --mode sync, async", {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--mode", "local", SPARSE}},
-        {2, "there is no --checkpoint so far", {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--checkpoint=c", SPARSE}},
         {2,
          "there is no --tolerance so far",
          {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--tolerance=1e-4", SPARSE}},

@@ -32,7 +32,7 @@ static int find_newest(struct shmt_run *run) {
     const char *folder = run->config->checkpoint;
     char shown[SHMT_NAME_SHOWN];
     const int found = shmt_checkpoint_newest(folder, say_skipped, run, &run->from, c->from_path, &run->call->error);
-    if (found != 0) return found < 0 ? found : 0;
+    if (found != 0 || run->config->parsed.hosts.n > 1) return found < 0 ? found : 0; /* another host may have one */
     shmt_show_name(folder, shown);
     shmt_log(&run->call->log, "there is no checkpoint in %s yet: the run starts from the beginning", shown);
     return 0;
@@ -60,6 +60,9 @@ int shmt_checkpoints_begin(struct shmt_run *run) {
     if (!(run->backend->caps & SHMT_CAP_PAUSE))
         return shmt_refuse(&run->call->error, "--backend %s cannot write checkpoints: use --backend shm", run->backend->name);
     int rc = shmt_checkpoint_claim(config->checkpoint, &c->claim, &run->call->error);
+    if (rc == SHMTRAIN_E_USAGE && config->parsed.hosts.n > 1)
+        shmt_log(&run->call->log,
+                 "each host keeps its checkpoints in a folder of its own: under launch, %%r in a name is the host's rank");
     if (rc == 0) rc = config->resume ? find_newest(run) : refuse_others(run->call, run->config);
     if (rc < 0) return rc;
     c->notes = malloc(sizeof *c->notes);

@@ -73,8 +73,9 @@ static void state_spec(struct shmt_facts *out, const struct shmt_run *run) {
                    (unsigned long long)spec->steps_before);
 }
 
-/* What a table begins with, where that is not all zeros. */
+/* What a table begins with, where that is not all zeros. In the live modes a rule's state is each host's own. */
 static void state_tables(struct shmt_facts *out, const struct shmt_run *run) {
+    const bool live = shmt_policy_is_live(&run->spec.policy);
     for (uint32_t t = 0; t < run->params->n_tables; t++) {
         const struct shmt_declared *d = &run->params->table[t];
         const uint64_t floats = shmt_table_floats(&d->table);
@@ -83,13 +84,14 @@ static void state_tables(struct shmt_facts *out, const struct shmt_run *run) {
         snprintf(name, sizeof name, "table %s", d->table.name);
         shmt_facts_add(out, name, "%llu x %u, values %016llx, state %016llx", (unsigned long long)d->table.rows, d->table.width,
                        (unsigned long long)(d->value ? hash_more(0, d->value, floats * sizeof *d->value) : 0),
-                       (unsigned long long)(d->state ? hash_more(0, d->state, state * sizeof *d->state) : 0));
+                       (unsigned long long)(d->state && !live ? hash_more(0, d->state, state * sizeof *d->state) : 0));
     }
 }
 
 void shmt_agreement_state(struct shmt_run *run, const struct shmt_agreed *what, struct shmt_facts *out) {
     SHMT_PLAIN_NUMBERS;
     *out = (struct shmt_facts){0};
+    shmt_facts_add(out, "resume", "%s", run->config->resume ? "yes" : "no"); /* first: see newest.c */
     shmt_facts_add(out, "version", "%s", PACKAGE_VERSION);
     shmt_facts_add(out, "list of hosts", "%.1800s (%016llx)", run->config->hosts,
                    (unsigned long long)hash_more(0, run->config->hosts, strlen(run->config->hosts)));

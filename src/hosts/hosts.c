@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "backends/shm/shm.h"
+#include "hosts/hosts_priv.h"
 #include "hosts/key_files.h"
 #include "hosts/link_process.h"
 #include "sync/host.h"
@@ -30,12 +31,16 @@ static int check_options(const struct shmt_run *run, struct shmt_error *e) {
     const struct shmt_config *c = run->config;
     const struct shmt_cluster *hosts = &c->parsed.hosts;
     static const char *const ALONE[] = {"rank", "key", "peers", "insecure", NULL};
-    static const char *const NOT_YET[] = {"name", "checkpoint", "resume", "record", "replay", NULL};
+    static const char *const NOT_YET[] = {"name", "record", "replay", NULL};
     const char *vain = shmt_config_any_given(c, ALONE);
     if (hosts->n == 0 && vain) return shmt_refuse(e, "--%s is for a run over several hosts: name them with --hosts", vain);
     if (hosts->n <= 1) return 0;
     if ((vain = shmt_config_any_given(c, NOT_YET)) || run->fits)
         return shmt_refuse(e, "over several hosts there is no --%s so far: leave it out", vain ? vain : "tolerance");
+    if (c->checkpoint[0] && c->parsed.checkpoint_every.steps > 0)
+        return shmt_refuse(e,
+                           "over several hosts checkpoints are written behind epochs: give --checkpoint-every a time (60s), or "
+                           "epochs (\"1 epoch\")");
     if (!shmt_config_is_given(c, "rank"))
         return shmt_refuse(e, "--hosts names %u hosts: say with --rank which of them this one is, from 0 to %u", hosts->n,
                            hosts->n - 1);
@@ -184,9 +189,19 @@ int shmt_hosts_begin(struct shmt_run *run) {
     return rc == 0 ? await(run, SHMT_DESK_OPEN) : rc;
 }
 
-static int compare(struct shmt_run *run, const struct shmt_facts *ours) {
+int shmt_hosts_gather(struct shmt_run *run, const void *text, uint32_t n,
+                      int (*hear_of)(struct shmt_run *run, const struct shmt_desk_packet *said, void *arg), void *arg) {
+    int rc = tell_link(run, SHMT_DESK_AGREE, text, n, -1);
+    for (uint32_t host = 0; host < run->config->parsed.hosts.n && rc == 0; host++) {
+        rc = await(run, SHMT_DESK_SAID);
+        if (rc == 0) rc = hear_of(run, run->hosts->packet, arg);
+    }
+    return rc;
+}
+
+static int compare(struct shmt_run *run, const struct shmt_desk_packet *said, void *arg) {
     const struct shmt_config *c = run->config;
-    const struct shmt_desk_packet *said = run->hosts->packet;
+    const struct shmt_facts *ours = arg;
     struct shmt_difference d;
     char name[SHMT_MOST_HOST_TEXT];
     if (!shmt_facts_differ(ours, said->bytes, said->n, &d)) return 0;
@@ -203,12 +218,8 @@ int shmt_hosts_agree(struct shmt_run *run, const struct shmt_agreed *what) {
     struct shmt_facts *facts = malloc(sizeof *facts);
     if (!facts) return shmt_no_memory(&run->call->error, "to agree with other hosts");
     shmt_agreement_state(run, what, facts);
-    int rc = facts->full ? shmt_refuse(&run->call->error, "hosts cannot agree on so many tables") : 0;
-    if (rc == 0) rc = tell_link(run, SHMT_DESK_AGREE, facts->text, facts->n, -1);
-    for (uint32_t host = 0; host < run->config->parsed.hosts.n && rc == 0; host++) {
-        rc = await(run, SHMT_DESK_SAID);
-        if (rc == 0) rc = compare(run, facts);
-    }
+    const int rc = facts->full ? shmt_refuse(&run->call->error, "hosts cannot agree on so many tables")
+                               : shmt_hosts_gather(run, facts->text, facts->n, compare, facts);
     free(facts);
     return rc;
 }

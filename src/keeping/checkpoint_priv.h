@@ -55,3 +55,6 @@ uint64_t shmt_checkpoint_step(const struct shmt_checkpoint *checkpoint);
 
 /* The path of one of them; out (PATH_MAX). Errors: _SYSTEM: it is too long. */
 int shmt_checkpoint_path(const char *folder, uint64_t step, char *out, struct shmt_error *e);
+
+/* It is of the step that its name says. Errors: _DATA. */
+int shmt_checkpoint_check_step(const struct shmt_checkpoint_in *in, uint64_t step, struct shmt_error *e);

@@ -209,7 +209,7 @@ static int take_fit(struct shmt_checkpoint_in *in, struct shmt_error *e) {
 /* ---- files ---- */
 
 /* Copies with another name would be the newest ones for ever, or the oldest. */
-static int check_name(const struct shmt_checkpoint_in *in, uint64_t step, struct shmt_error *e) {
+int shmt_checkpoint_check_step(const struct shmt_checkpoint_in *in, uint64_t step, struct shmt_error *e) {
     if (shmt_checkpoint_step(&in->is) == step) return 0;
     return shmt_fail(e, SHMTRAIN_E_DATA, "%s: it is of step %llu, but its name says %llu", in->name,
                      (unsigned long long)shmt_checkpoint_step(&in->is), (unsigned long long)step);
@@ -278,7 +278,7 @@ int shmt_checkpoint_newest(const char *folder, void (*skipped)(void *arg, const 
         rc = shmt_checkpoint_path(folder, list.step[i], path_out, e);
         if (rc < 0) break;
         int opened = shmt_checkpoint_open(path_out, &in, &why);
-        if (opened == 0) opened = check_name(in, list.step[i], &why);
+        if (opened == 0) opened = shmt_checkpoint_check_step(in, list.step[i], &why);
         found = opened == 0;
         if (found)
             *out = in;

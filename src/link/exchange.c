@@ -253,6 +253,8 @@ static int meet_at(struct shmt_exchange *x, enum shmt_run_stage stage) {
 static int run_epoch(struct shmt_exchange *x) {
     int rc = x->turns->epoch(x);
     if (rc == 0) rc = meet_at(x, SHMT_STAGE_END);
+    if (rc == 0 && x->at.spec->pauses.allowed)
+        rc = x->at.backend->seat->pause(x->seat); /* a copy may be taken; nobody pauses */
     if (rc == 0 && x->at.scores) rc = meet_at(x, SHMT_STAGE_SCORE);
     return rc < 0 ? rc : x->at.backend->seat->turn(x->seat);
 }

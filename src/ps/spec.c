@@ -121,8 +121,9 @@ static int check_hosts(const struct shmt_spec *spec, struct shmt_error *e) {
     if (live && spec->rule.kind == SHMT_RULE_FTRL)
         return shmt_refuse(
             e, "over several hosts ftrl is for --mode sync: its weights follow from state, which stays each host's");
-    if (spec->n_guests > 0 || spec->head_bytes > 0 || spec->pauses.allowed || spec->may_lack)
-        return shmt_refuse(e, "over several hosts there are no guests, names, checkpoints, or workers that are missing so far");
+    if (spec->pauses.steps > 0) return shmt_refuse(e, "over several hosts snapshots are taken behind epochs, not within them");
+    if (spec->n_guests > 0 || spec->head_bytes > 0 || spec->may_lack)
+        return shmt_refuse(e, "over several hosts there are no guests, names, or workers that are missing so far");
     return 0;
 }
 

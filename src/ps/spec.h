@@ -123,6 +123,11 @@ static inline uint32_t shmt_seats_of_worker(const struct shmt_spec *spec) {
 /* Whether there are other hosts, and so a seat for the link (ps/far.h). */
 static inline bool shmt_spec_is_linked(const struct shmt_spec *spec) { return spec->hosts.n > 1; }
 
+/* Whether a pause may come in the middle of an epoch. Over many hosts they come behind epochs alone, where all have the same parameters. */
+static inline bool shmt_spec_pauses_within(const struct shmt_spec *spec) {
+    return spec->pauses.allowed && !shmt_spec_is_linked(spec);
+}
+
 /* Of a batch, those of this host's seat number `index` of n_present. */
 static inline void shmt_spec_chunks_of(const struct shmt_spec *spec, uint32_t index, uint32_t n_present, uint32_t *from_out,
                                        uint32_t *to_out) {

@@ -15,6 +15,7 @@
 #include "fitting/fit.h"
 #include "fitting/penalty.h"
 #include "hosts/hosts.h"
+#include "hosts/newest.h"
 #include "keeping/init_from.h"
 #include "loading/rows.h"
 #include "loading/standard.h"
@@ -252,6 +253,7 @@ int shmt_run_function(struct shmt_run *run, shmtrain_worker *worker, void *arg) 
     if (rc == 0) rc = shmt_fit_refuse(run);
     if (rc == 0) rc = shmt_run_make_epochs(run, NULL);
     if (rc == 0) rc = shmt_hosts_begin(run);
+    if (rc == 0) rc = shmt_hosts_settle_newest(run, run->checkpoints->from_path);
     if (rc == 0) rc = shmt_lease_begin(run);
     if (rc == 0) rc = shmt_crew_make(run->call, run->config, run->backend, SHMT_SEAT_OF_FUNCTION, &crew);
     if (rc == 0) rc = shmt_spec_of_config(run, &crew, NULL, run->n_examples, &run->spec);

@@ -19,6 +19,7 @@
 #include "fitting/fit.h"
 #include "fitting/penalty.h"
 #include "hosts/hosts.h"
+#include "hosts/newest.h"
 #include "keeping/init_from.h"
 #include "keeping/parameters.h"
 #include "keeping/places.h"
@@ -546,6 +547,7 @@ int shmt_run_training(struct shmt_run *run, const char *data) {
     if (rc == 0) rc = shmt_recording_begin(run, data);
     if (rc == 0) rc = shmt_metrics_open(run, data);
     if (rc == 0) rc = shmt_hosts_begin(run);
+    if (rc == 0) rc = shmt_hosts_settle_newest(run, run->checkpoints->from_path);
     if (rc == 0) rc = shmt_lease_begin(run);
     if (rc == 0) shmt_table_begin(run->loading, run->from);
     if (rc == 0) rc = prepare(&s, false);

@@ -40,7 +40,7 @@ int shmt_shm_deal(struct shmt_shm_seat *p) {
     const struct shmt_spec *spec = &store->spec;
     uint64_t piece;
     int rc = 0;
-    if (spec->pauses.allowed && p->seat.rank == 0) shmt_shm_look_for_pause(p);
+    if (shmt_spec_pauses_within(spec) && p->seat.rank == 0) shmt_shm_look_for_pause(p);
     /* relaxed, all: flags that carry nothing but themselves */
     const bool stop = load_relaxed(&store->control->stop) && !shmt_shm_replays(p); /* a replay ends otherwise (taping.c) */
     const bool stopping = stop || !shmt_spec_has_step(spec, p->epoch, 0);

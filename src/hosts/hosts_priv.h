@@ -1,0 +1,10 @@
+/* What hosts.c has for the files beside it. */
+#pragma once
+
+#include "hosts/desk.h"
+#include "hosts/hosts.h"
+
+/* Says a text to the other hosts, and waits for theirs: `hear` is called with that of each, in order of ranks, this one's among them; what
+ * is not 0 ends it. All hosts call it the same number of times. Errors: as of shmt_hosts_agree, and those of `hear`. */
+int shmt_hosts_gather(struct shmt_run *run, const void *text, uint32_t n,
+                      int (*hear)(struct shmt_run *run, const struct shmt_desk_packet *said, void *arg), void *arg);

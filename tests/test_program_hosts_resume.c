@@ -1,0 +1,204 @@
+/* Checkpoints of the real program on several hosts, and going on from them: each host keeps its own, and all go on from the newest. */
+#include "program_hosts_help.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <sys/stat.h>
+
+#define SPARSE "builtin:sparse:examples=6000,valid=500,features=3000,nonzeros=12"
+#define LONG   "builtin:sparse:examples=20000,valid=100,features=400,nonzeros=12"
+
+static const char *const RANK[] = {"0", "1", "2"}, *const FOLDER[] = {"ck0", "ck1", "ck2"};
+
+static void remove_folders(void) { assert_int_equal(system("rm -rf ck0 ck1 ck2"), 0); }
+
+#define START_KEEPING(rank, ...)                                                                                           \
+    START_HOST(RANK[rank], "--checkpoint", FOLDER[rank], "--checkpoint-every", "1 epoch", "--keep", "all", "-q", "--json", \
+               __VA_ARGS__)
+
+/* n hosts, to the end; all with the same parameters. */
+static void run_all(int n, const char *mode, const char *epochs, const char *resume, char hash[17], struct program *p[3]) {
+    char other[17];
+    choose_ports(n);
+    for (int rank = 0; rank < n; rank++)
+        p[rank] = START_KEEPING(rank, "-w", rank ? "1" : "2", "--mode", mode, "--optimizer", "momentum", "-e", epochs, resume,
+                                SPARSE);
+    hash_of(p[0], hash);
+    for (int rank = 1; rank < n; rank++) {
+        hash_of(p[rank], other);
+        assert_string_equal(other, hash);
+    }
+}
+
+static int count_files(const char *folder) {
+    int n = 0;
+    const struct dirent *entry;
+    DIR *dir = opendir(folder);
+    assert_non_null(dir);
+    while ((entry = readdir(dir))) n += strstr(entry->d_name, ".safetensors") != NULL;
+    closedir(dir);
+    return n;
+}
+
+/* ---- sync: the bits of a run that was never interrupted ---- */
+
+static void two_runs_are_one_whatever_the_number_of_hosts(void **state) {
+    char one[17], many[17];
+    struct program *p[3];
+    (void)state;
+    HASH(one, "-w", "1", "--mode", "sync", "--optimizer", "momentum", "-e", "5", SPARSE);
+    run_all(2, "sync", "3", "-q", many, p);
+    assert_string_not_equal(many, one);
+    assert_int_equal(count_files("ck1"), 3); /* behind epochs 1, 2, and the last */
+    run_all(3, "sync", "4", "--resume", many, p);
+    assert_says(p[2], "host 0 (127.0.0.1:");
+    assert_says(p[2], ") has a newer checkpoint: copying its ");
+    HASH(many, "-w", "2", "--mode", "sync", "--optimizer", "momentum", "-e", "5", "--checkpoint", "ck2", "--resume", SPARSE);
+    assert_string_equal(many, one); /* and one host goes on alone */
+    remove_folders();
+}
+
+static void a_host_that_has_lost_its_folder_gets_the_newest_checkpoint(void **state) {
+    char one[17], many[17];
+    struct program *p[3];
+    (void)state;
+    HASH(one, "-w", "1", "--mode", "sync", "--optimizer", "momentum", "-e", "4", SPARSE);
+    run_all(2, "sync", "2", "-q", many, p);
+    assert_int_equal(system("rm -rf ck0"), 0);
+    run_all(2, "sync", "4", "--resume", many, p);
+    assert_string_equal(many, one);
+    assert_says(p[0], "host 1 (127.0.0.1:");
+    assert_null(strstr(p[1]->text[ERR], "copying"));
+    remove_folders();
+}
+
+static void where_no_host_has_one_the_run_begins(void **state) {
+    char one[17], many[17];
+    struct program *p[3];
+    (void)state;
+    HASH(one, "-w", "1", "--mode", "sync", "--optimizer", "momentum", "-e", "2", SPARSE);
+    run_all(2, "sync", "2", "--resume", many, p);
+    assert_string_equal(many, one);
+    for (int rank = 0; rank < 2; rank++) assert_says(p[rank], "yet, nor on other hosts: the run starts from the beginning");
+    remove_folders();
+}
+
+/* ---- what is lost with a host ---- */
+
+/* As one file less, at most, than there were epochs: the last one may not have been written. */
+static void a_run_that_has_lost_a_host_goes_on_where_a_checkpoint_was(void **state) {
+    char one[17], many[17];
+    struct program *p[3];
+    (void)state;
+    choose_ports(2);
+    for (int rank = 1; rank >= 0; rank--)
+        p[rank] = START_HOST(RANK[rank], "--checkpoint", FOLDER[rank], "--checkpoint-every", "1 epoch", "-w", "1", "-e",
+                             "100000", LONG);
+    program_wait_for(p[0], OUT, "\n    3 ");
+    assert_int_equal(kill(p[1]->pid, SIGKILL), 0);
+    end_with(p[0], 1, ") has left the run");
+    program_assert_gone_within(p[1], 10);
+    choose_ports(2);
+    for (int rank = 0; rank < 2; rank++)
+        p[rank] = START_HOST(RANK[rank], "--checkpoint", FOLDER[rank], "-q", "--json", "-w", "1", "-e", "100000", "--resume",
+                             "--steps", "40000", LONG);
+    hash_of(p[0], many);
+    assert_says(p[0], "resuming from ck0/checkpoint-");
+    HASH(one, "-w", "1", "--mode", "sync", "-e", "100000", "--steps", "40000", LONG);
+    assert_string_equal(many, one);
+    hash_of(p[1], many);
+    assert_string_equal(many, one);
+    remove_folders();
+}
+
+/* Behind any batch. */
+static void a_run_that_was_stopped_goes_on_within_its_epoch(void **state) {
+    char one[17], many[17];
+    struct program *p[3];
+    (void)state;
+    choose_ports(2);
+    for (int rank = 1; rank >= 0; rank--)
+        p[rank] = START_HOST(RANK[rank], "--checkpoint", FOLDER[rank], "-w", "1", "-e", "4", "--batch", "4", LONG);
+    program_wait_for_epoch(p[0]);
+    assert_int_equal(kill(p[1]->pid, SIGINT), 0);
+    end_with(p[1], 130, NULL);
+    end_with(p[0], 0, "has ended the run");
+    choose_ports(2);
+    for (int rank = 0; rank < 2; rank++)
+        p[rank] = START_HOST(RANK[rank], "--checkpoint", FOLDER[rank], "-q", "--json", "-w", "1", "-e", "4", "--batch", "4",
+                             "--resume", LONG);
+    HASH(one, "-w", "2", "--mode", "sync", "-e", "4", "--batch", "4", LONG);
+    for (int rank = 0; rank < 2; rank++) {
+        hash_of(p[rank], many);
+        assert_string_equal(many, one);
+    }
+    remove_folders();
+}
+
+/* ---- live modes ---- */
+
+static void live_modes_go_on_with_the_same_parameters_on_all_hosts(void **state) {
+    static const char *const MODES[] = {"async", "ssp:2", "node"};
+    (void)state;
+    for (size_t i = 0; i < sizeof MODES / sizeof *MODES; i++) {
+        char first[17], then[17];
+        struct program *p[3];
+        run_all(2, MODES[i], "3", "-q", first, p);
+        run_all(2, MODES[i], "6", "--resume", then, p);
+        assert_string_not_equal(first, then);
+        json_t *report = program_json(p[0]);
+        assert_int_equal(json_array_size(json_object_get(report, "epochs")), 6);
+        json_decref(report);
+        remove_folders();
+    }
+}
+
+/* ---- refusals ---- */
+
+static void all_hosts_resume_or_none(void **state) {
+    struct program *p[2];
+    (void)state;
+    choose_ports(2);
+    p[0] = START_KEEPING(0, "-w", "1", "--resume", SPARSE);
+    p[1] = START_KEEPING(1, "-w", "1", SPARSE);
+    end_with(p[0], 2, "host 1 (127.0.0.1:");
+    assert_says(p[0], ") does not resume, and this one, 0, does");
+    end_with(p[1], 2, "differ in resume: \"yes\" there, \"no\" here");
+    remove_folders();
+}
+
+static void one_folder_for_two_hosts_is_refused_with_the_remedy(void **state) {
+    struct program *p[2];
+    (void)state;
+    choose_ports(2);
+    p[0] = START_HOST("0", "--checkpoint", "ck0", "-w", "1", SPARSE);
+    program_wait_for(p[0], ERR, "waiting for host 1");
+    p[1] = START_HOST("1", "--checkpoint", "ck0", "-w", "1", SPARSE);
+    end_with(p[1], 2, "another run (process ");
+    assert_says(p[1], "each host keeps its checkpoints in a folder of its own");
+    assert_int_equal(kill(p[0]->pid, SIGINT), 0);
+    end_with(p[0], 130, NULL);
+    remove_folders();
+}
+
+static void checkpoints_within_epochs_are_refused(void **state) {
+    static const struct refusal WRONG[] = {
+        {2,
+         "over several hosts checkpoints are written behind epochs",
+         {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--checkpoint=ck0", "--checkpoint-every=100", SPARSE}}};
+    (void)state;
+    ASSERT_ALL_REFUSED(WRONG);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {PROGRAM_TEST(two_runs_are_one_whatever_the_number_of_hosts),
+                                       PROGRAM_TEST(a_host_that_has_lost_its_folder_gets_the_newest_checkpoint),
+                                       PROGRAM_TEST(where_no_host_has_one_the_run_begins),
+                                       PROGRAM_TEST(a_run_that_has_lost_a_host_goes_on_where_a_checkpoint_was),
+                                       PROGRAM_TEST(a_run_that_was_stopped_goes_on_within_its_epoch),
+                                       PROGRAM_TEST(live_modes_go_on_with_the_same_parameters_on_all_hosts),
+                                       PROGRAM_TEST(all_hosts_resume_or_none),
+                                       PROGRAM_TEST(one_folder_for_two_hosts_is_refused_with_the_remedy),
+                                       PROGRAM_TEST(checkpoints_within_epochs_are_refused)};
+    return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);
+}
