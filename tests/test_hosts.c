@@ -7,6 +7,8 @@
 #include "deadline.h"
 #include "hostile.h"
 #include "hosts_help.h"
+
+#include "ps/snapshot.h"
 #include "sanitized.h"
 
 #include <stdio.h>
@@ -78,7 +80,6 @@ static struct shmt_spec spec_for(uint64_t seed) {
     const uint64_t rows[] = {3, 40, 3000, 40000};
     const uint32_t batches[] = {1, 7, 32, 64}, chunks[] = {1, 2, 4, 8, 16};
     struct shmt_spec spec = spec_of(&k, 100 + draw(150), rows[draw(4)], 1 + (uint32_t)draw(3));
-    (void)seed;
     spec.epochs = 1 + (uint32_t)draw(MOST_EPOCHS);
     spec.batch = batches[draw(4)];
     do spec.n_chunks = chunks[draw(5)];
@@ -88,11 +89,34 @@ static struct shmt_spec spec_for(uint64_t seed) {
         spec.rule.momentum = spec.rule.beta2 = 0;
     if (draw(3) == 0) spec.rule.clip_norm = 0.5f;
     if (draw(3) == 0) spec.rule.l2 = 0.01f;
+    if (seed % 2) spec.pauses = (struct shmt_pauses){.epochs = 1, .allowed = 1};
     spec.cpu = SHMT_CPU_PORTABLE;
     return spec;
 }
 
 /* ---- what must hold ---- */
+
+/* What was copied behind the first epoch: by each host, while others may still be at the epoch; nobody has released it since. */
+static void compare_copies(const struct host *h, const struct shmt_snapshot *expected, const float *values) {
+    struct shmt_snapshot copy;
+    const bool is = shmt_backend_at(0)->store->snapshot(h->store, &copy) == 1;
+    must(is == (values != NULL), "a host has taken a copy behind an epoch, and another one has not");
+    if (!is) return;
+    must(copy.at.epoch == 1 && copy.at.step == 0 && copy.n_floats == expected->n_floats && copy.planes == expected->planes,
+         "a copy was not taken behind the first epoch");
+    must(memcmp(copy.weight, values, copy.n_floats * sizeof *values) == 0, "copies behind an epoch differ");
+    must(copy.planes == 0 || memcmp(copy.state, values + copy.n_floats, copy.planes * copy.n_floats * sizeof *values) == 0,
+         "copies of state behind an epoch differ");
+}
+
+/* NULL: there is none. */
+static float *copy_of(const struct host *h, struct shmt_snapshot *out) {
+    if (shmt_backend_at(0)->store->snapshot(h->store, out) != 1) return NULL;
+    float *values = malloc((1 + out->planes) * out->n_floats * sizeof *values);
+    memcpy(values, out->weight, out->n_floats * sizeof *values);
+    if (out->planes) memcpy(values + out->n_floats, out->state, out->planes * out->n_floats * sizeof *values);
+    return values;
+}
 
 static void run_seed(uint64_t seed) {
     begin_seed(seed);
@@ -101,14 +125,21 @@ static void run_seed(uint64_t seed) {
     make_hosts(&spec, 1);
     run(&quiet);
     const struct host one = g.host[0];
-    float *expected = parameters_of(&one);
+    struct shmt_snapshot behind;
+    float *expected = parameters_of(&one), *copied = copy_of(&one, &behind);
+    must((copied != NULL) == (spec.pauses.allowed && spec.epochs > 1),
+         "a copy is taken behind an epoch that another one follows");
     destroy_hosts();
     make_hosts(&spec, 2 + (uint32_t)draw(MOST_HOSTS - 1));
     const struct shmt_loop_spec network = hostile_network();
     if (draw(8) == 0) g.slow = (uint32_t)draw(g.n);
     run(&network);
-    for (uint32_t i = 0; i < g.n; i++) compare(&g.host[i], &one, expected);
+    for (uint32_t i = 0; i < g.n; i++) {
+        compare(&g.host[i], &one, expected);
+        compare_copies(&g.host[i], &behind, copied);
+    }
     destroy_hosts();
+    free(copied);
     free(expected);
 }
 
@@ -256,8 +287,8 @@ static void what_hosts_cannot_do_yet_is_refused(void **state) {
     spec.fits = true;
     refuses(&spec, ONLY_SYNC);
     spec = good;
-    spec.pauses.allowed = 1;
-    refuses(&spec, NOT_YET);
+    spec.pauses = (struct shmt_pauses){.steps = 10, .allowed = 1};
+    refuses(&spec, "snapshots are taken behind epochs");
     spec = good;
     spec.head_bytes = 1;
     refuses(&spec, NOT_YET);

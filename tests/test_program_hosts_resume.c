@@ -135,6 +135,74 @@ static void a_run_that_was_stopped_goes_on_within_its_epoch(void **state) {
     remove_folders();
 }
 
+/* ---- launch ---- */
+
+/* A child of a launch, by what is in its command line. */
+static pid_t host_of(const struct program *launch, const char *words) {
+    char command[160];
+    int pid = 0;
+    snprintf(command, sizeof command,
+             "for p in $(cat /proc/%d/task/*/children); do tr '\\0' ' ' < /proc/$p/cmdline | grep -q -e '%s' && echo $p; done",
+             (int)launch->pid, words);
+    FILE *f = popen(command, "r");
+    assert_true(f && fscanf(f, "%d", &pid) == 1 && pid > 1);
+    pclose(f);
+    return pid;
+}
+
+static void launch_resumes_a_run_that_has_lost_a_host(void **state) {
+    char one[17];
+    (void)state;
+    HASH(one, "-w", "1", "--mode", "sync", "-e", "100000", "--steps", "40000", LONG);
+    struct program *run = START("launch", "--local", "2", "--restarts", "1", "--", "-w", "1", "-e", "100000", "--steps",
+                                "40000", "--checkpoint", "ck%r", "--checkpoint-every", "1 epoch", LONG);
+    program_wait_for(run, OUT, "\n    3 ");
+    assert_int_equal(kill(host_of(run, "--rank 1"), SIGKILL), 0);
+    end_with(run, 0, "it is resumed from its newest checkpoint (restart 1 of 1)");
+    assert_says(run, "resuming from ck0/checkpoint-");
+    assert_non_null(strstr(run->text[OUT], one));
+    remove_folders();
+}
+
+/* The remote shell says, as ssh does (255), that there is no connection; what it had started has ended with it. */
+static void launch_goes_on_without_a_host_that_cannot_be_reached(void **state) {
+    static const char SHELL[] =
+        "#!/bin/sh\nrank=$1; shift\n[ $rank = localhost ] || exec sh -c \"$*\"\n"
+        "exec 3<&0\nsh -c \"$*\" <&3 &\np=$!\n"
+        "until ls ck1/*.safetensors > /dev/null 2>&1; do kill -0 $p || exit 1; sleep 0.1; done\n"
+        "kill -9 $(cat /proc/$p/task/*/children) $p; exit 255\n";
+    char one[17], list[64];
+    (void)state;
+    HASH(one, "-w", "1", "--mode", "sync", "-e", "100000", "--steps", "40000", LONG);
+    program_write_file("shell", SHELL);
+    assert_int_equal(chmod("shell", 0755), 0);
+    choose_ports(2);
+    snprintf(list, sizeof list, "%s,localhost%s", g_hosts[0], strchr(g_hosts[1], ':'));
+    struct program *run = RUN("launch", "--hosts", list, "--remote-shell", "./shell", "--restarts", "2", "--", "-w", "1", "-e",
+                              "100000", "--steps", "40000", "--checkpoint", "ck%r", "--checkpoint-every", "1 epoch", LONG);
+    program_assert_status(run, 0);
+    assert_says(run, "host 1 (localhost:");
+    assert_says(run, ") cannot be reached: the run goes on without it");
+    assert_says(run, "(restart 1 of 2)");
+    assert_non_null(strstr(run->text[OUT], one));
+    remove_folders();
+}
+
+static void launch_does_not_restart_what_was_refused_or_stopped(void **state) {
+    (void)state;
+    struct program *refused =
+        RUN("launch", "--local", "2", "--restarts", "3", "--", "--checkpoint", "ck%r", "--rate", "x", SPARSE);
+    program_assert_status(refused, 2);
+    assert_null(strstr(refused->text[ERR], "restart 1"));
+    struct program *stopped =
+        START("launch", "--local", "2", "--restarts", "3", "--", "--checkpoint", "ck%r", "-w", "1", "-e", "100000", LONG);
+    program_wait_for_epoch(stopped);
+    assert_int_equal(kill(stopped->pid, SIGINT), 0);
+    end_with(stopped, 130, NULL);
+    assert_null(strstr(stopped->text[ERR], "restart 1"));
+    remove_folders();
+}
+
 /* ---- live modes ---- */
 
 static void live_modes_go_on_with_the_same_parameters_on_all_hosts(void **state) {
@@ -181,7 +249,7 @@ static void one_folder_for_two_hosts_is_refused_with_the_remedy(void **state) {
     remove_folders();
 }
 
-static void checkpoints_within_epochs_are_refused(void **state) {
+static void checkpoints_within_epochs_and_restarts_without_any_are_refused(void **state) {
     static const struct refusal WRONG[] = {
         {2,
          "over several hosts checkpoints are written behind epochs",
@@ -196,9 +264,12 @@ int main(void) {
                                        PROGRAM_TEST(where_no_host_has_one_the_run_begins),
                                        PROGRAM_TEST(a_run_that_has_lost_a_host_goes_on_where_a_checkpoint_was),
                                        PROGRAM_TEST(a_run_that_was_stopped_goes_on_within_its_epoch),
+                                       PROGRAM_TEST(launch_resumes_a_run_that_has_lost_a_host),
+                                       PROGRAM_TEST(launch_goes_on_without_a_host_that_cannot_be_reached),
+                                       PROGRAM_TEST(launch_does_not_restart_what_was_refused_or_stopped),
                                        PROGRAM_TEST(live_modes_go_on_with_the_same_parameters_on_all_hosts),
                                        PROGRAM_TEST(all_hosts_resume_or_none),
                                        PROGRAM_TEST(one_folder_for_two_hosts_is_refused_with_the_remedy),
-                                       PROGRAM_TEST(checkpoints_within_epochs_are_refused)};
+                                       PROGRAM_TEST(checkpoints_within_epochs_and_restarts_without_any_are_refused)};
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);
 }

@@ -38,7 +38,8 @@ static const struct shmtrain_option OWN_OPTIONS[] = {
     {"rounds", 0, "N", "1000", "", PROGRAM, "drill: number of runs to disturb"},
     {"force", 0, NULL, "", "", PROGRAM, "rm: also remove a store that is in use"},
     {"local", 0, "N", "", "", PROGRAM, "launch: N hosts on this machine"},
-    {"remote-shell", 0, "CMD", "ssh -o BatchMode=yes", "", PROGRAM, "launch: starts a program on a host"},
+    {"remote-shell", 0, "CMD", "ssh -o BatchMode=yes ...", "", PROGRAM, "launch: starts a program on a host"},
+    {"restarts", 0, "N", "0", "", PROGRAM, "launch: resume N times when a host is lost"},
     {"help", 'h', NULL, "", "", PROGRAM, "print help, for a command if one is named"},
     {"version", 0, NULL, "", "", PROGRAM, "print the version"},
 };
@@ -62,6 +63,7 @@ enum {
     OWN_FORCE,
     OWN_LOCAL,
     OWN_REMOTE_SHELL,
+    OWN_RESTARTS,
     OWN_HELP,
     OWN_VERSION,
     N_OWN
@@ -247,6 +249,9 @@ static void take_own(int own, const char *argument, struct arguments *out) {
             break;
         case OWN_REMOTE_SHELL:
             out->remote_shell = argument;
+            break;
+        case OWN_RESTARTS:
+            out->restarts = argument;
             break;
         case OWN_SCORES:
             out->scores = true;

@@ -19,8 +19,8 @@ struct arguments {
     const struct command *command;
     bool named; /* the command was; else it is the first one, which is meant */
     bool help, version, quiet, json, scores, probabilities, show, force, quick;
-    const char *output, *format, *progress, *modes, *nodes, *target, *tune, *seeds, *html, *rounds, *local,
-        *remote_shell;   /* NULL: not given */
+    const char *output, *format, *progress, *modes, *nodes, *target, *tune, *seeds, *html, *rounds, *local, *remote_shell,
+        *restarts;       /* NULL: not given */
     const char *workers; /* the list of them that compare and scale take; NULL: one number, or none */
     const char *hosts;   /* the names that launch takes; NULL: none */
     struct library_option option[MOST_OPTIONS];

@@ -31,7 +31,7 @@ static const struct command COMMANDS[] = {
     {"rm", "NAME", "remove a named store", "force", 1, 1, rm_run},
     {"join", "NAME", "add workers to a run", "workers threads spawn bind quiet json progress", 1, 1, join_run},
     {"watch", "NAME", "follow a run", "quiet json progress", 1, 1, watch_run},
-    {"launch", "-- WORDS...", "run on several hosts", "local hosts remote-shell", 0, MOST_OPERANDS, launch_run},
+    {"launch", "-- WORDS...", "run on several hosts", "local hosts remote-shell restarts", 0, MOST_OPERANDS, launch_run},
     {"keygen", "FILE", "make keys for a host", "", 1, 1, keygen_run},
     {"doctor", "", "check this machine", "json", 0, 0, doctor_run},
     {"bench", "", "measure this machine", "quick json quiet", 0, 0, bench_run},

@@ -40,6 +40,15 @@ static const char *mode_of_axes(const struct shmt_config *c) {
     return c->axes.write != SHMT_UNSAID || c->parsed.staleness > 0 || c->cache_pulls > 0 ? "async" : NULL;
 }
 
+/* That of the checkpoint that the run goes on from, which may have had other hosts. NULL: there is none, or it is none that has a name. */
+static const char *mode_of_checkpoint(const struct shmt_run *run) {
+    struct shmt_policy policy;
+    struct shmt_error why = {0};
+    if (!run->from) return NULL;
+    const char *mode = shmt_checkpoint_of(run->from)->mode;
+    return shmt_mode_parse("mode", mode, &policy, &why) == 0 ? mode : NULL;
+}
+
 /* Where nobody names anything, the cost of an example decides. A sparse example costs about as much as fetching a line from
  * another core: whoever waits for others at each batch waits longer than it works. A dense one costs hundreds of times as much
  * and its gradient is as large as the parameters: then one update of everybody's gradients is the cheapest. */
@@ -53,6 +62,8 @@ static const char *mode_of_config(struct shmt_run *run, const struct shmtrain_mo
     if (strcmp(c->mode, "auto") != 0) return c->mode;
     const char *mode = mode_of_axes(c);
     if (mode) return mode;
+    run->mode_reason = "as in the run that is resumed";
+    if ((mode = mode_of_checkpoint(run))) return mode;
     run->mode_reason = "over several hosts, with the bits of one";
     if (c->parsed.hosts.n > 1) return "sync";
     run->mode_reason = !model                        ? "the default for worker functions"

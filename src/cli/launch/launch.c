@@ -14,7 +14,12 @@
 #include "cli/arguments.h"
 #include "cli/talk.h"
 
-#define FIRST_PORT 5000
+#define FIRST_PORT    5000
+#define MOST_RESTARTS 1000
+#define UNREACHABLE   255 /* ssh: there is no connection, or it is lost */
+
+/* Who does not answer for 15 s is lost, and so is who cannot be reached within 10 s. */
+#define SSH "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=5"
 
 /* ---- hosts ---- */
 
@@ -149,10 +154,14 @@ static int check_hosts(struct shmtrain_store *store, struct launch *l) {
     return talk_refuse("--%s", shmtrain_store_message(store));
 }
 
-static int run(struct launch *l) {
-    int status = find_places(l);
-    if (status == 0 && !l->local) status = remote_make_keys(l);
-    for (uint32_t rank = 0; rank < l->n; rank++) l->host[rank].input = l->host[rank].lines = -1;
+/* A run, to its end. */
+static int run_once(struct launch *l) {
+    int status = l->local ? 0 : remote_make_keys(l);
+    for (uint32_t rank = 0; rank < l->n; rank++) {
+        struct launch_host *h = &l->host[rank];
+        h->input = h->lines = -1;
+        h->status = 0;
+    }
     for (uint32_t rank = 0; rank < l->n && status == 0; rank++) status = start(l, rank);
     remote_remove_keys(l); /* all are on their way */
     if (status != 0)
@@ -162,16 +171,84 @@ static int run(struct launch *l) {
     return status != 0 ? status : ended;
 }
 
+/* ---- again ---- */
+
+/* Nobody resumes what was stopped, or was refused: that would end as before. */
+static bool may_go_on(const struct launch *l, int status) {
+    if (status == 0 || talk_caught()) return false;
+    for (uint32_t rank = 0; rank < l->n; rank++)
+        if (l->host[rank].status == 2) return false;
+    return true;
+}
+
+/* Those that are left share the work. */
+static void drop_unreachable(struct launch *l) {
+    uint32_t left = 0;
+    for (uint32_t rank = 0; rank < l->n && !l->local; rank++) left += l->host[rank].status != UNREACHABLE;
+    if (left == 0) return; /* or the remote shell itself does not work */
+    uint32_t to = 0;
+    for (uint32_t rank = 0; rank < l->n; rank++) {
+        if (l->host[rank].status == UNREACHABLE)
+            fprintf(stderr, "shmtrain: host %u (%s) cannot be reached: the run goes on without it\n", rank,
+                    l->host[rank].address);
+        else if (to++ != rank)
+            l->host[to - 1] = l->host[rank];
+    }
+    l->n = to;
+}
+
+/* The same words, with --resume before them. */
+static void resume_from_now_on(struct launch *l) {
+    static char *word[LAUNCH_MOST_WORDS];
+    static char resume[] = "--resume";
+    if (l->word == word) return;
+    word[0] = resume;
+    for (int i = 0; i < l->n_words; i++) word[i + 1] = l->word[i];
+    l->word = word;
+    l->n_words++;
+}
+
+static int run(struct launch *l) {
+    int status = find_places(l);
+    if (status != 0) return status;
+    for (uint32_t done = 0;; done++) {
+        status = run_once(l);
+        if (done == l->restarts || !may_go_on(l, status)) return status;
+        drop_unreachable(l);
+        if (l->local && find_ports(l) != 0) return status;
+        list_hosts(l);
+        resume_from_now_on(l);
+        fprintf(stderr, "shmtrain: the run has failed: it is resumed from its newest checkpoint (restart %u of %u)\n", done + 1,
+                l->restarts);
+    }
+}
+
+static int take_restarts(struct launch *l, const char *text) {
+    static const char OPTION[] = "--checkpoint";
+    char *end;
+    const unsigned long n = strtoul(text, &end, 10);
+    bool keeps = false;
+    if (text[0] < '0' || text[0] > '9' || *end != '\0' || n > MOST_RESTARTS)
+        return talk_refuse("--restarts %s: expected a number, up to %d", text, MOST_RESTARTS);
+    l->restarts = (uint32_t)n;
+    for (int i = 0; i < l->n_words; i++) {
+        const size_t word = strcspn(l->word[i], "=");
+        keeps = keeps || (word == sizeof OPTION - 1 && strncmp(l->word[i], OPTION, word) == 0);
+    }
+    return keeps || n == 0 ? 0 : talk_refuse("--restarts resumes from checkpoints: add --checkpoint DIR behind --");
+}
+
 int launch_run(struct shmtrain_store *store, const struct arguments *a) {
     static struct launch l; /* 100 KB */
     if (!a->hosts == !a->local)
         return talk_refuse("shmtrain launch needs --hosts a,b or --local N; shmtrain help launch says more");
     if (a->n_operands > LAUNCH_MOST_WORDS - 64) return talk_refuse("more than %d words behind --", LAUNCH_MOST_WORDS - 64);
-    l.remote_shell = a->remote_shell ? a->remote_shell : "ssh -o BatchMode=yes";
+    l.remote_shell = a->remote_shell ? a->remote_shell : SSH;
     l.word = (char **)(uintptr_t)a->operand;
     l.n_words = a->n_operands;
     int status = a->local ? take_local(&l, a->local) : take_hosts(&l, a->hosts);
     if (status == 0) status = check_hosts(store, &l);
+    if (status == 0 && a->restarts) status = take_restarts(&l, a->restarts);
     if (status != 0) return status;
     talk_catch_signals(NULL);
     signal(SIGCHLD, SIG_DFL); /* whoever has started us may not want to hear of his children; we do */

@@ -24,6 +24,7 @@ struct launch {
     uint32_t n;
     bool local;
     const char *remote_shell; /* words, with blanks between */
+    uint32_t restarts;        /* how often a run that has lost a host is resumed */
     char program[4096], folder[4096];
     char list[LAUNCH_MOST_HOSTS * 280]; /* for --hosts */
     char **word;                        /* (n_words) those behind -- */
