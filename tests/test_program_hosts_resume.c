@@ -101,10 +101,10 @@ static void a_run_that_has_lost_a_host_goes_on_where_a_checkpoint_was(void **sta
     choose_ports(2);
     for (int rank = 0; rank < 2; rank++)
         p[rank] = START_HOST(RANK[rank], "--checkpoint", FOLDER[rank], "-q", "--json", "-w", "1", "-e", "100000", "--resume",
-                             "--steps", "40000", LONG);
+                             "--steps", "12000", LONG);
     hash_of(p[0], many);
     assert_says(p[0], "resuming from ck0/checkpoint-");
-    HASH(one, "-w", "1", "--mode", "sync", "-e", "100000", "--steps", "40000", LONG);
+    HASH(one, "-w", "1", "--mode", "sync", "-e", "100000", "--steps", "12000", LONG);
     assert_string_equal(many, one);
     hash_of(p[1], many);
     assert_string_equal(many, one);
@@ -153,9 +153,9 @@ static pid_t host_of(const struct program *launch, const char *words) {
 static void launch_resumes_a_run_that_has_lost_a_host(void **state) {
     char one[17];
     (void)state;
-    HASH(one, "-w", "1", "--mode", "sync", "-e", "100000", "--steps", "40000", LONG);
+    HASH(one, "-w", "1", "--mode", "sync", "-e", "100000", "--steps", "12000", LONG);
     struct program *run = START("launch", "--local", "2", "--restarts", "1", "--", "-w", "1", "-e", "100000", "--steps",
-                                "40000", "--checkpoint", "ck%r", "--checkpoint-every", "1 epoch", LONG);
+                                "12000", "--checkpoint", "ck%r", "--checkpoint-every", "1 epoch", LONG);
     program_wait_for(run, OUT, "\n    3 ");
     assert_int_equal(kill(host_of(run, "--rank 1"), SIGKILL), 0);
     end_with(run, 0, "it is resumed from its newest checkpoint (restart 1 of 1)");
@@ -173,13 +173,13 @@ static void launch_goes_on_without_a_host_that_cannot_be_reached(void **state) {
         "kill -9 $(cat /proc/$p/task/*/children) $p; exit 255\n";
     char one[17], list[64];
     (void)state;
-    HASH(one, "-w", "1", "--mode", "sync", "-e", "100000", "--steps", "40000", LONG);
+    HASH(one, "-w", "1", "--mode", "sync", "-e", "100000", "--steps", "12000", LONG);
     program_write_file("shell", SHELL);
     assert_int_equal(chmod("shell", 0755), 0);
     choose_ports(2);
     snprintf(list, sizeof list, "%s,localhost%s", g_hosts[0], strchr(g_hosts[1], ':'));
     struct program *run = RUN("launch", "--hosts", list, "--remote-shell", "./shell", "--restarts", "2", "--", "-w", "1", "-e",
-                              "100000", "--steps", "40000", "--checkpoint", "ck%r", "--checkpoint-every", "1 epoch", LONG);
+                              "100000", "--steps", "12000", "--checkpoint", "ck%r", "--checkpoint-every", "1 epoch", LONG);
     program_assert_status(run, 0);
     assert_says(run, "host 1 (localhost:");
     assert_says(run, ") cannot be reached: the run goes on without it");
