@@ -173,9 +173,15 @@ static int run_once(struct launch *l) {
 
 /* ---- again ---- */
 
-/* Nobody resumes what was stopped, or was refused: that would end as before. */
+static uint32_t count_reachable(const struct launch *l) {
+    uint32_t n = 0;
+    for (uint32_t rank = 0; rank < l->n; rank++) n += l->local || l->host[rank].status != UNREACHABLE;
+    return n;
+}
+
+/* Nobody resumes what was stopped, or was refused: that would end as before. Nor what no host has begun: the remote shell does not work. */
 static bool may_go_on(const struct launch *l, int status) {
-    if (status == 0 || talk_caught()) return false;
+    if (status == 0 || talk_caught() || count_reachable(l) == 0) return false;
     for (uint32_t rank = 0; rank < l->n; rank++)
         if (l->host[rank].status == 2) return false;
     return true;
@@ -183,12 +189,9 @@ static bool may_go_on(const struct launch *l, int status) {
 
 /* Those that are left share the work. */
 static void drop_unreachable(struct launch *l) {
-    uint32_t left = 0;
-    for (uint32_t rank = 0; rank < l->n && !l->local; rank++) left += l->host[rank].status != UNREACHABLE;
-    if (left == 0) return; /* or the remote shell itself does not work */
     uint32_t to = 0;
     for (uint32_t rank = 0; rank < l->n; rank++) {
-        if (l->host[rank].status == UNREACHABLE)
+        if (!l->local && l->host[rank].status == UNREACHABLE)
             fprintf(stderr, "shmtrain: host %u (%s) cannot be reached: the run goes on without it\n", rank,
                     l->host[rank].address);
         else if (to++ != rank)
