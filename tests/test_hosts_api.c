@@ -2,6 +2,7 @@
  * its own, with a worker function. */
 #include "api_help.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -76,6 +77,34 @@ static void two_stores_of_one_process_are_two_hosts(void **state) {
     for (int i = 0; i < 2; i++) shmtrain_store_destroy(h[i].store);
 }
 
+/* Behind an epoch, where all have the same: a whole number of epochs' batches. Another host need not ask. */
+static void a_host_takes_snapshots_behind_epochs(void **state) {
+    struct host h[2];
+    struct shmtrain_store *copy = make("processes", "1", "1", EXAMPLES);
+    uint64_t steps = 0;
+    pthread_t other;
+    (void)state;
+    make_two(h, "2000");
+    WELL(h[0].store, shmtrain_store_will_snapshot(h[0].store, 1));
+    assert_int_equal(pthread_create(&other, NULL, run, &h[1]), 0);
+    WELL(h[0].store, shmtrain_store_start(h[0].store, work, NULL));
+    for (int again = 0; again < 3; again++) {
+        const uint64_t before = steps;
+        WELL(h[0].store, shmtrain_store_snapshot(h[0].store, copy, 60, &steps));
+        assert_true(steps > before && steps % (EXAMPLES / 64) == 0);
+        assert_true(read_one(copy, 0) == (float)steps && read_one(copy, 1) == (float)steps / 2);
+    }
+    shmtrain_store_stop(h[0].store);
+    struct pollfd readable = {.fd = shmtrain_store_fd(h[0].store), .events = POLLIN};
+    int rc;
+    while ((rc = shmtrain_store_step(h[0].store)) == 1) poll(&readable, 1, 1000);
+    WELL(h[0].store, rc);
+    assert_int_equal(pthread_join(other, NULL), 0);
+    WELL(h[1].store, h[1].rc);
+    shmtrain_store_destroy(copy);
+    for (int i = 0; i < 2; i++) shmtrain_store_destroy(h[i].store);
+}
+
 static void tables_that_differ_are_named(void **state) {
     struct host h[2];
     (void)state;
@@ -88,6 +117,7 @@ static void tables_that_differ_are_named(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test_setup(two_stores_of_one_process_are_two_hosts, deadline),
+                                       cmocka_unit_test_setup(a_host_takes_snapshots_behind_epochs, deadline),
                                        cmocka_unit_test_setup(tables_that_differ_are_named, deadline)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

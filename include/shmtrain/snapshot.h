@@ -26,7 +26,8 @@ SHMTRAIN_API int shmtrain_store_will_snapshot(struct shmtrain_store *store, int 
  * listener. Waits for at most `seconds` (0: not at all; INFINITY: for as long as it takes), then it is _AGAIN: what has been
  * asked for comes all the same, shmtrain_store_fd is readable then, and the next call fetches it. How long it takes: until the
  * data is loaded, the worker that is slowest at the moment has come to the end of its step (a worker that is stopped does not,
- * until somebody lets it go on), and a checkpoint that is being written is there. The workers rest while the run's memory is
+ * until somebody lets it go on), and a checkpoint that is being written is there. Over several hosts (option hosts) it comes
+ * at the end of an epoch that another one follows, and each host asks for its own. The workers rest while the run's memory is
  * copied; they do not wait for whoever uses the copy. Who waits in this call hears nothing from listeners meanwhile, such as
  * the note that a worker stands still. A run that writes checkpoints writes none of such a snapshot, unless one is due.
  *
