@@ -52,7 +52,7 @@ static void two_runs_are_one_whatever_the_number_of_hosts(void **state) {
     assert_int_equal(count_files("ck1"), 3); /* behind epochs 1, 2, and the last */
     run_all(3, "sync", "4", "--resume", many, p);
     assert_says(p[2], "host 0 (127.0.0.1:");
-    assert_says(p[2], ") has a newer checkpoint: copying its ");
+    assert_says(p[2], ") has the newest checkpoint: copying it (");
     HASH(many, "-w", "2", "--mode", "sync", "--optimizer", "momentum", "-e", "5", "--checkpoint", "ck2", "--resume", SPARSE);
     assert_string_equal(many, one); /* and one host goes on alone */
     remove_folders();
@@ -80,6 +80,67 @@ static void where_no_host_has_one_the_run_begins(void **state) {
     run_all(2, "sync", "2", "--resume", many, p);
     assert_string_equal(many, one);
     for (int rank = 0; rank < 2; rank++) assert_says(p[rank], "yet, nor on other hosts: the run starts from the beginning");
+    remove_folders();
+}
+
+/* Nothing is left to do: all say so, and end well. */
+static void a_run_that_is_complete_ends_at_once(void **state) {
+    static const char *const GOALS[][2] = {{"-q", "-q"}, {"--target-loss", "0.66"}, {"--steps", "100"}};
+    char hash[17], again[17];
+    (void)state;
+    for (size_t i = 0; i < sizeof GOALS / sizeof *GOALS; i++)
+        for (int n = 2; n <= 3; n++) {
+            struct program *p[3];
+            for (int resumes = 0; resumes < 2; resumes++) {
+                choose_ports(n);
+                for (int rank = 0; rank < n; rank++)
+                    p[rank] = START_KEEPING(rank, "-w", "1", "--mode", "sync", "-e", "2", GOALS[i][0], GOALS[i][1],
+                                            resumes ? "--resume" : "-q", SPARSE);
+                for (int rank = 0; rank < n; rank++) hash_of(p[rank], resumes ? again : hash);
+            }
+            assert_string_equal(again, hash);
+            for (int rank = 0; rank < n; rank++) assert_says(p[rank], i == 1 ? "nothing is left to do" : "its run is complete");
+            remove_folders();
+        }
+}
+
+static void damage(const char *folder) {
+    char command[200];
+    snprintf(command, sizeof command,
+             "for f in %s/*.safetensors; do printf xxxx | dd of=$f bs=1 seek=3000 conv=notrunc 2> /dev/null; done", folder);
+    assert_int_equal(system(command), 0);
+}
+
+static void damaged_checkpoints_are_as_good_as_none_while_another_host_has_one(void **state) {
+    char one[17], many[17];
+    struct program *p[3];
+    (void)state;
+    HASH(one, "-w", "1", "--mode", "sync", "--optimizer", "momentum", "-e", "4", SPARSE);
+    run_all(2, "sync", "2", "-q", many, p);
+    damage("ck1");
+    run_all(2, "sync", "4", "--resume", many, p);
+    assert_string_equal(many, one);
+    assert_says(p[1], "checkpoint skipped: ");
+    assert_says(p[1], ") has the newest checkpoint: copying it (");
+    damage("ck0");
+    damage("ck1");
+    choose_ports(2);
+    for (int rank = 0; rank < 2; rank++) p[rank] = START_KEEPING(rank, "-w", "1", "-e", "4", "--resume", SPARSE);
+    for (int rank = 0; rank < 2; rank++) end_with(p[rank], 1, "no host has a valid checkpoint, and host 0 (127.0.0.1:");
+    remove_folders();
+}
+
+/* Live runs that were never one: files of one step, and of other parameters. */
+static void of_two_histories_the_first_hosts_is_taken(void **state) {
+    char hash[17];
+    struct program *p[3];
+    (void)state;
+    run_all(2, "async", "2", "-q", hash, p);
+    assert_int_equal(system("rm -rf ck0 && mv ck1 ck2"), 0);
+    run_all(2, "async", "2", "-q", hash, p);
+    assert_int_equal(system("rm -rf ck1 && mv ck2 ck1"), 0);
+    run_all(2, "async", "3", "--resume", hash, p);
+    assert_says(p[1], ") has another checkpoint: copying it (");
     remove_folders();
 }
 
@@ -262,6 +323,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {PROGRAM_TEST(two_runs_are_one_whatever_the_number_of_hosts),
                                        PROGRAM_TEST(a_host_that_has_lost_its_folder_gets_the_newest_checkpoint),
                                        PROGRAM_TEST(where_no_host_has_one_the_run_begins),
+                                       PROGRAM_TEST(a_run_that_is_complete_ends_at_once),
+                                       PROGRAM_TEST(damaged_checkpoints_are_as_good_as_none_while_another_host_has_one),
+                                       PROGRAM_TEST(of_two_histories_the_first_hosts_is_taken),
                                        PROGRAM_TEST(a_run_that_has_lost_a_host_goes_on_where_a_checkpoint_was),
                                        PROGRAM_TEST(a_run_that_was_stopped_goes_on_within_its_epoch),
                                        PROGRAM_TEST(launch_resumes_a_run_that_has_lost_a_host),

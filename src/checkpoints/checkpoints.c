@@ -32,7 +32,11 @@ static int find_newest(struct shmt_run *run) {
     const char *folder = run->config->checkpoint;
     char shown[SHMT_NAME_SHOWN];
     const int found = shmt_checkpoint_newest(folder, say_skipped, run, &run->from, c->from_path, &run->call->error);
-    if (found != 0 || run->config->parsed.hosts.n > 1) return found < 0 ? found : 0; /* another host may have one */
+    if (run->config->parsed.hosts.n > 1 && (found == 0 || found == SHMTRAIN_E_DATA)) { /* another host may have a good one */
+        shmt_error_clear(&run->call->error);
+        return 0;
+    }
+    if (found != 0) return found < 0 ? found : 0;
     shmt_show_name(folder, shown);
     shmt_log(&run->call->log, "there is no checkpoint in %s yet: the run starts from the beginning", shown);
     return 0;

@@ -190,11 +190,11 @@ int shmt_hosts_begin(struct shmt_run *run) {
 }
 
 int shmt_hosts_gather(struct shmt_run *run, const void *text, uint32_t n,
-                      int (*hear_of)(struct shmt_run *run, const struct shmt_desk_packet *said, void *arg), void *arg) {
+                      int (*take)(struct shmt_run *run, const struct shmt_desk_packet *said, void *arg), void *arg) {
     int rc = tell_link(run, SHMT_DESK_AGREE, text, n, -1);
     for (uint32_t host = 0; host < run->config->parsed.hosts.n && rc == 0; host++) {
         rc = await(run, SHMT_DESK_SAID);
-        if (rc == 0) rc = hear_of(run, run->hosts->packet, arg);
+        if (rc == 0) rc = take(run, run->hosts->packet, arg);
     }
     return rc;
 }
@@ -227,6 +227,7 @@ int shmt_hosts_agree(struct shmt_run *run, const struct shmt_agreed *what) {
 int shmt_hosts_join(struct shmt_run *run) {
     if (!is_linked(run)) return 0;
     const struct shmt_desk_work work = {.spec = run->spec, .scores = shmt_job_validates(&run->job)};
+    run->hosts->has_joined = true;
     return tell_link(run, SHMT_DESK_WORK, &work, sizeof work, shmt_shm_fd(run->job.store));
 }
 
@@ -255,8 +256,26 @@ static int judge(struct shmt_run *run, int rc) {
     return fail_as_link(run);
 }
 
+static int ignore(struct shmt_run *run, const struct shmt_desk_packet *said, void *arg) {
+    (void)run;
+    (void)said;
+    (void)arg;
+    return 0;
+}
+
+/* All have agreed that nothing is left to do, but some may not have heard it from all. Who is in this round has: if it ends otherwise,
+ * others have left because they know, too. */
+static void take_leave(struct shmt_run *run) {
+    (void)shmt_hosts_gather(run, "", 0, ignore, NULL);
+    shmt_error_clear(&run->call->error);
+}
+
 int shmt_hosts_end(struct shmt_run *run, int rc) {
     if (!is_linked(run)) return rc;
+    if (!run->hosts->has_joined) {
+        if (rc == 0) take_leave(run);
+        return rc;
+    }
     if (rc < 0) give_up(run); /* also where nobody has told the link */
     while (!run->hosts->is_over && hear(run, LOOK_MS) >= 0)
         if (shmt_stop_asked(run->call) && rc < 0) break;

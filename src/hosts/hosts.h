@@ -18,6 +18,7 @@ struct shmt_hosts {
     pid_t link; /* its process; 0: there is none */
     int desk;
     struct shmt_desk_packet *packet; /* the one in hand */
+    bool has_joined;                 /* the link has a store */
     bool is_over;                    /* the link has said its last word, */
     struct shmt_error verdict;       /* which is this one */
 };
@@ -36,7 +37,8 @@ int shmt_hosts_join(struct shmt_run *run);
 /* Now and then, while workers are there. A status when the link has failed: it has told the workers. */
 int shmt_hosts_tick(struct shmt_run *run);
 
-/* The workers have ended, with `rc`: waits until the other hosts need nothing more of this one. The status that counts. */
+/* The workers have ended, with `rc`: waits until the other hosts need nothing more of this one. The status that counts. Where there was
+ * nothing to be done, and nobody has joined: until all know that, or one is gone. */
 int shmt_hosts_end(struct shmt_run *run, int rc);
 
 void shmt_hosts_close(struct shmt_run *run);

@@ -4,7 +4,7 @@
 #include "hosts/desk.h"
 #include "hosts/hosts.h"
 
-/* Says a text to the other hosts, and waits for theirs: `hear` is called with that of each, in order of ranks, this one's among them; what
- * is not 0 ends it. All hosts call it the same number of times. Errors: as of shmt_hosts_agree, and those of `hear`. */
+/* Says a text to the other hosts, and waits for theirs: `take` is called with that of each, in order of ranks, this one's among them; what
+ * is not 0 ends it. All hosts call it the same number of times. Errors: as of shmt_hosts_agree, and those of `take`. */
 int shmt_hosts_gather(struct shmt_run *run, const void *text, uint32_t n,
-                      int (*hear)(struct shmt_run *run, const struct shmt_desk_packet *said, void *arg), void *arg);
+                      int (*take)(struct shmt_run *run, const struct shmt_desk_packet *said, void *arg), void *arg);

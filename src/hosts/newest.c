@@ -1,6 +1,8 @@
 /* The newest checkpoint of all hosts: see newest.h. Each host says what it has; then the first of those that have the newest one sends
  * it, a piece in each round of the agreement. Each host writes checkpoints when they are due there, and behind an epoch all hosts have
- * the same parameters: so any host's file is as good as another's, and a host that has lost its own needs none. */
+ * the same parameters: so any host's file will do, and a host that has lost its own needs none. (In the live modes a rule's state is each
+ * host's own; who gets a copy has that of the sender.) Files of one step may yet be of two histories, as when a host was left out for some
+ * time: then the first host's is taken. */
 #include "hosts/newest.h"
 
 #include <fcntl.h>
@@ -9,28 +11,31 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "base/checked.h"
 #include "base/io.h"
 #include "base/show.h"
 #include "hosts/hosts_priv.h"
 #include "keeping/checkpoint_copy.h"
+#include "segment/budget.h"
 #include "workers/run.h"
 
 #define NOBODY UINT32_MAX
 
 /* What a host has. */
 struct newest {
-    bool is;
-    unsigned long long step, bytes; /* of its run; of the file */
+    bool is, damaged;                     /* damaged: there is none that is good, but some that are not */
+    unsigned long long step, bytes, hash; /* of its run; of the file; of its parameters */
 };
 
 /* What all have. */
 struct offers {
-    uint32_t source;    /* the first host that has the newest one; NOBODY has any */
-    struct newest best; /* that one */
-    uint32_t n_have;    /* hosts that have it */
-    char text[80];      /* one that is read */
+    uint32_t source;          /* the first host that has the newest one; NOBODY has any */
+    struct newest best;       /* that one */
+    uint32_t n_have;          /* hosts that have it */
+    uint32_t damaged;         /* a host whose own are all damaged; NOBODY */
+    struct shmt_facts *again; /* room to say again what one has said */
 };
 
 /* A file on its way. */
@@ -50,56 +55,84 @@ static void name_host(const struct shmt_run *run, uint32_t rank, char out[SHMT_M
 
 static uint64_t step_of(const struct shmt_checkpoint *c) { return c->at.epoch * shmt_spec_steps(&c->spec) + c->at.step; }
 
+static int hash_parameters(struct shmt_run *run, unsigned long long *out) {
+    const struct shmt_checkpoint *c = shmt_checkpoint_of(run->from);
+    int rc = 0;
+    *out = 0;
+    for (uint32_t t = 0; t < c->n_tables && rc == 0; t++) {
+        const uint64_t floats = shmt_table_floats(&c->table[t].table);
+        float *value = malloc(floats * sizeof *value); /* no more than the file has */
+        rc = value ? shmt_checkpoint_read(run->from, t, -1, value, &run->call->error)
+                   : shmt_no_memory(&run->call->error, "to look at a checkpoint");
+        if (rc == 0) *out = XXH3_64bits_withSeed(value, floats * sizeof *value, *out);
+        free(value);
+    }
+    return rc;
+}
+
 static int look(struct shmt_run *run, const char *path, struct newest *out) {
+    char other[PATH_MAX];
     struct stat st;
     *out = (struct newest){.is = run->from != NULL};
-    if (!run->from) return 0;
+    if (!run->from) {
+        const int rc = shmt_checkpoint_last(run->config->checkpoint, other, &run->call->error);
+        out->damaged = rc == 1;
+        return rc < 0 ? rc : 0;
+    }
     if (stat(path, &st) < 0) return shmt_fail_errno(&run->call->error, "cannot read %.200s", path);
     out->step = step_of(shmt_checkpoint_of(run->from));
     out->bytes = (unsigned long long)st.st_size;
-    return 0;
+    return hash_parameters(run, &out->hash);
 }
 
-/* Also the first fact of who does not resume (agreement.c): so both sides find it. */
+/* Begins with the first fact of who does not resume (agreement.c): so both sides find it. */
 static void state(const struct newest *have, struct shmt_facts *out) {
     out->n = 0;
     out->full = false;
     shmt_facts_add(out, "resume", "yes");
     if (have->is)
-        shmt_facts_add(out, "newest checkpoint", "step %llu, %llu bytes", have->step, have->bytes);
+        shmt_facts_add(out, "newest checkpoint", "step %llu, %llu bytes, parameters %016llx", have->step, have->bytes,
+                       have->hash);
     else
-        shmt_facts_add(out, "newest checkpoint", "none");
+        shmt_facts_add(out, "newest checkpoint", have->damaged ? "damaged" : "none");
 }
 
-static bool parse(const char *text, struct newest *out) {
-    int n = 0;
+/* What a host has, as it would be said: there is one way to say it. */
+static bool parse(const struct shmt_desk_packet *said, struct shmt_facts *again, struct newest *out) {
+    static const char FORMAT[] = "resume=yes\nnewest checkpoint=step %20llu, %20llu bytes, parameters %16llx";
+    char text[160];
+    const uint64_t n = shmt_min_u64(said->n, sizeof text - 1);
+    memcpy(text, said->bytes, n);
+    text[n] = '\0';
     *out = (struct newest){0};
-    if (strcmp(text, "resume=yes\nnewest checkpoint=none\n") == 0) return true;
-    const int got = sscanf(text, "resume=yes\nnewest checkpoint=step %llu, %llu bytes%n", &out->step, &out->bytes, &n);
-    out->is = true;
-    return got == 2 && n > 0 && strcmp(text + n, "\n") == 0 && out->bytes > 0 && out->bytes <= INT64_MAX;
+    out->is = sscanf(text, FORMAT, &out->step, &out->bytes, &out->hash) == 3;
+    out->damaged = !out->is && strstr(text, "=damaged") != NULL;
+    if (out->is && (out->bytes == 0 || out->bytes > INT64_MAX || out->step > INT64_MAX)) return false;
+    state(out, again);
+    return again->n == said->n && memcmp(again->text, said->bytes, again->n) == 0;
+}
+
+static bool is_same(const struct newest *a, const struct newest *b) {
+    return a->is && b->is && a->step == b->step && a->hash == b->hash;
 }
 
 static int take_offer(struct shmt_run *run, const struct shmt_desk_packet *said, void *arg) {
     struct offers *o = arg;
     struct newest theirs;
     char name[SHMT_MOST_HOST_TEXT];
-    const uint64_t n = shmt_min_u64(said->n, sizeof o->text - 1);
-    memcpy(o->text, said->bytes, n);
-    o->text[n] = '\0';
-    if (!parse(o->text, &theirs)) {
+    if (!parse(said, o->again, &theirs)) {
         name_host(run, said->rank, name);
         return shmt_refuse(&run->call->error,
                            "host %u (%.80s) does not resume, and this one, %llu, does: give all hosts the same options",
                            said->rank, name, (unsigned long long)run->config->rank);
     }
-    if (!theirs.is || (o->source != NOBODY && theirs.step < o->best.step)) return 0;
-    if (o->source == NOBODY || theirs.step > o->best.step) {
+    if (theirs.damaged && o->damaged == NOBODY) o->damaged = said->rank;
+    if (theirs.is && (o->source == NOBODY || theirs.step > o->best.step)) {
         o->source = said->rank;
         o->best = theirs;
         o->n_have = 0;
     }
-    o->n_have++;
+    o->n_have += is_same(&theirs, &o->best);
     return 0;
 }
 
@@ -151,12 +184,13 @@ static int pass_on(struct shmt_run *run, struct transfer *t) {
 
 static int receive(struct shmt_run *run, const struct offers *o, struct transfer *t, char *path) {
     struct shmt_checkpoint_in *in = NULL;
-    char name[SHMT_MOST_HOST_TEXT], shown[SHMT_NAME_SHOWN];
+    char name[SHMT_MOST_HOST_TEXT], shown[SHMT_NAME_SHOWN], size[32];
     name_host(run, o->source, name);
     shmt_show_name(run->config->checkpoint, shown);
-    shmt_log(&run->call->log, "host %u (%s) has a newer checkpoint: copying its %.1f MB to %s", o->source, name,
-             (double)o->best.bytes * 1e-6, shown);
-    int rc = shmt_checkpoint_copy_open(run->config->checkpoint, o->best.step, t->copy, &run->call->error);
+    shmt_bytes_text(o->best.bytes, size, sizeof size);
+    shmt_log(&run->call->log, "host %u (%s) has %s checkpoint: copying it (%s) to %s", o->source, name,
+             run->from && step_of(shmt_checkpoint_of(run->from)) == o->best.step ? "another" : "the newest", size, shown);
+    int rc = shmt_checkpoint_copy_open(run->config->checkpoint, o->best.step, o->best.bytes, t->copy, &run->call->error);
     if (rc < 0) return rc;
     rc = pass_on(run, t);
     if (rc < 0) {
@@ -186,22 +220,35 @@ static int spread(struct shmt_run *run, const struct offers *o, bool has_it, cha
     return rc;
 }
 
+/* All hear the same. */
+static int begin_anew(struct shmt_run *run, const struct offers *o) {
+    char name[SHMT_MOST_HOST_TEXT], shown[SHMT_NAME_SHOWN];
+    if (o->damaged != NOBODY) {
+        name_host(run, o->damaged, name);
+        return shmt_fail(
+            &run->call->error, SHMTRAIN_E_DATA,
+            "no host has a valid checkpoint, and host %u (%.80s) has some that are damaged: remove them to start a new run, "
+            "or name another folder",
+            o->damaged, name);
+    }
+    shmt_show_name(run->config->checkpoint, shown);
+    shmt_log(&run->call->log, "there is no checkpoint in %s yet, nor on other hosts: the run starts from the beginning", shown);
+    return 0;
+}
+
 int shmt_hosts_settle_newest(struct shmt_run *run, char *path) {
     struct shmt_facts *facts;
-    struct offers offers = {.source = NOBODY};
+    struct offers offers = {.source = NOBODY, .damaged = NOBODY};
     struct newest mine;
-    char shown[SHMT_NAME_SHOWN];
     if (run->config->parsed.hosts.n <= 1 || !run->config->resume) return 0;
     int rc = look(run, path, &mine);
     if (rc < 0) return rc;
-    facts = malloc(sizeof *facts);
+    facts = malloc(2 * sizeof *facts);
     if (!facts) return shmt_no_memory(&run->call->error, "to agree with other hosts");
+    offers.again = &facts[1];
     state(&mine, facts);
     rc = shmt_hosts_gather(run, facts->text, facts->n, take_offer, &offers);
     free(facts);
     if (rc < 0 || offers.n_have == run->config->parsed.hosts.n) return rc;
-    if (offers.source != NOBODY) return spread(run, &offers, mine.is && mine.step == offers.best.step, path);
-    shmt_show_name(run->config->checkpoint, shown);
-    shmt_log(&run->call->log, "there is no checkpoint in %s yet, nor on other hosts: the run starts from the beginning", shown);
-    return 0;
+    return offers.source == NOBODY ? begin_anew(run, &offers) : spread(run, &offers, is_same(&mine, &offers.best), path);
 }

@@ -10,8 +10,10 @@ struct shmt_checkpoint_copy {
     struct shmt_replacement file;
 };
 
-/* Of the step `step` of its run. Must stay where it is until it is closed. Errors: _SYSTEM. */
-int shmt_checkpoint_copy_open(const char *folder, uint64_t step, struct shmt_checkpoint_copy *copy, struct shmt_error *e);
+/* Of the step `step` of its run, and so many bytes, for which there has to be room. Must stay where it is until it is closed.
+ * Errors: _SYSTEM. */
+int shmt_checkpoint_copy_open(const char *folder, uint64_t step, uint64_t bytes, struct shmt_checkpoint_copy *copy,
+                              struct shmt_error *e);
 
 /* The next n bytes. Errors: _SYSTEM. */
 int shmt_checkpoint_copy_add(struct shmt_checkpoint_copy *copy, const void *bytes, uint64_t n, struct shmt_error *e);

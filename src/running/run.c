@@ -178,7 +178,7 @@ static int undo_scaling(struct shmt_run *run, int rc) {
 
 int shmt_run_job(struct shmt_run *run, const struct shmt_crew *crew, struct shmt_rows *rows) {
     int rc = make_backend(run, crew, rows);
-    if (rc == 0) rc = shmt_hosts_join(run);
+    if (rc == 0 && !run->checkpoints->done) rc = shmt_hosts_join(run);
     if (rc == 0) rc = shmt_recording_start(run);
     if (rc < 0) return rc;
     note_idle_workers(run);
