@@ -294,7 +294,7 @@ static void traced_runs_have_the_bits_of_others(const struct kase *k) {
     if (shmt_policy_is_live(&k->policy) && k->n_seats > 1) return; /* these never have the same bits twice */
     if (shmt_policy_has_rounds(&k->policy) && k->n_seats > 1) return;
     if (WATCHES_RACES && k->n_seats == 1) return;
-    for (uint32_t i = 0; i < 2 * SHMT_N_RULES; i++) {
+    for (uint32_t i = 0; i < 2 * SHMT_N_RULES; i += SANITIZED ? 5 : 1) { /* whatever the rule, the same events are written */
         const struct shmt_rule rule = {
             .kind = i / 2, .l2 = i % 2 ? 0.01f : 0, .momentum = 0.5f, .beta2 = 0.9f, .epsilon = 1e-3f, .beta = 1};
         if (shmt_rule_check_policy(&rule, &k->policy, NULL) != 0) continue;
