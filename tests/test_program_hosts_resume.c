@@ -228,7 +228,7 @@ static void launch_resumes_a_run_that_has_lost_a_host(void **state) {
 /* The remote shell says, as ssh does (255), that there is no connection; what it had started has ended with it. */
 static void launch_goes_on_without_a_host_that_cannot_be_reached(void **state) {
     static const char SHELL[] =
-        "#!/bin/sh\nrank=$1; shift\n[ $rank = localhost ] || exec sh -c \"$*\"\n"
+        "#!/bin/sh\nrank=$1; shift\n[ $rank = 127.0.0.2 ] || exec sh -c \"$*\"\n"
         "exec 3<&0\nsh -c \"$*\" <&3 &\np=$!\n"
         "until ls ck1/*.safetensors > /dev/null 2>&1; do kill -0 $p || exit 1; sleep 0.1; done\n"
         "kill -9 $(cat /proc/$p/task/*/children) $p; exit 255\n";
@@ -238,11 +238,11 @@ static void launch_goes_on_without_a_host_that_cannot_be_reached(void **state) {
     program_write_file("shell", SHELL);
     assert_int_equal(chmod("shell", 0755), 0);
     choose_ports(2);
-    snprintf(list, sizeof list, "%s,localhost%s", g_hosts[0], strchr(g_hosts[1], ':'));
+    snprintf(list, sizeof list, "%s,127.0.0.2%s", g_hosts[0], strchr(g_hosts[1], ':'));
     struct program *run = RUN("launch", "--hosts", list, "--remote-shell", "./shell", "--restarts", "2", "--", "-w", "1", "-e",
                               "100000", "--steps", "12000", "--checkpoint", "ck%r", "--checkpoint-every", "1 epoch", LONG);
     program_assert_status(run, 0);
-    assert_says(run, "host 1 (localhost:");
+    assert_says(run, "host 1 (127.0.0.2:");
     assert_says(run, ") cannot be reached: the run goes on without it");
     assert_says(run, "(restart 1 of 2)");
     assert_non_null(strstr(run->text[OUT], one));
