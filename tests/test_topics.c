@@ -77,8 +77,8 @@ static void a_topic_is_found_by_its_name(void **state) {
 
 /* The program's own options are not the library's: these are all that texts speak of. */
 static bool is_option(const char *name) {
-    static const char *const OWN[] = {"output", "format", "quiet",  "json",          "progress", "modes",
-                                      "target", "html",   "scores", "probabilities", "force",    "help"};
+    static const char *const OWN[] = {"output", "format", "quiet",         "json",  "progress", "modes",   "target",
+                                      "html",   "scores", "probabilities", "force", "help",     "restarts"};
     const struct shmtrain_option *o;
     for (size_t i = 0; i < sizeof OWN / sizeof *OWN; i++)
         if (strcmp(OWN[i], name) == 0) return true;
