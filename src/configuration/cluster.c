@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "configuration/mpi_launch.h"
 
 #define MOST_NAME 255 /* RFC 1035 */
 #define MOST_TEXT 20000
@@ -58,9 +59,24 @@ static int parse_host(const char *given_as, const char *text, const char *at, si
     return 0;
 }
 
+static int ask_launcher(const char *given_as, struct shmt_cluster *out, struct shmt_error *e) {
+    struct shmt_mpi_launch launch;
+    if (!shmt_mpi_launched(&launch))
+        return shmt_refuse(
+            e, "%s mpi is for what mpirun or mpiexec has started, and the environment names no rank: is it missing?", given_as);
+    if (launch.n > SHMT_MAX_HOSTS)
+        return shmt_refuse(e, "%s mpi: %u processes, and at most %d hosts: start one on each host", given_as, launch.n,
+                           SHMT_MAX_HOSTS);
+    out->n = launch.n;
+    out->mpi = launch.mpi;
+    out->self = launch.rank;
+    return 0;
+}
+
 int shmt_cluster_parse(const char *given_as, const char *text, struct shmt_cluster *out, struct shmt_error *e) {
     *out = (struct shmt_cluster){0};
     if (text[0] == '\0') return 0;
+    if (strcmp(text, "mpi") == 0) return ask_launcher(given_as, out, e);
     if (strlen(text) > MOST_TEXT) return shmt_refuse(e, "%s: more than %d characters", given_as, MOST_TEXT);
     for (const char *at = text;; at++) {
         const size_t n = strcspn(at, ",");

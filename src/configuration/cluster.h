@@ -9,7 +9,9 @@
 
 /* Where each host stands in the option's text, which belongs to whoever has this. */
 struct shmt_cluster {
-    uint32_t n; /* 0: one host, and no network */
+    uint32_t n;      /* 0: one host, and no network */
+    const char *mpi; /* whose launcher knows the hosts, in place of the text (mpi_launch.h); NULL: nobody's */
+    uint32_t self;   /* this one's rank, as the launcher has it */
     struct {
         uint16_t at, name_bytes; /* "b", or "[::1]" */
         uint16_t port;
@@ -18,10 +20,11 @@ struct shmt_cluster {
 
 #define SHMT_MOST_HOST_TEXT 320 /* room for "NAME:PORT", or "tcp://NAME:PORT" */
 
-/* "a:5000,b:5000,[2001:db8::7]:5000" into *out; "": none. `given_as` is how the user wrote the option. Errors: _USAGE. */
+/* "a:5000,b:5000,[2001:db8::7]:5000" into *out; "": none; "mpi": the processes that MPI's launcher has started, as this process's
+ * environment has them. `given_as` is how the user wrote the option. Errors: _USAGE. */
 int shmt_cluster_parse(const char *given_as, const char *text, struct shmt_cluster *out, struct shmt_error *e);
 
-/* "NAME:PORT" of a host, behind `prefix`. */
+/* "NAME:PORT" of a host, behind `prefix`; not of those of MPI. */
 void shmt_cluster_name(const struct shmt_cluster *cluster, const char *text, uint32_t rank, const char *prefix,
                        char out[SHMT_MOST_HOST_TEXT]);
 

@@ -151,6 +151,12 @@ bool shmt_config_has(const char *name);
 /* Whether an option was set, by whatever way, to anything but "automatic" or off. */
 bool shmt_config_is_given(const struct shmt_config *config, const char *name);
 
+/* The rank of this host, of those of a run; 0 where it is alone. */
+static inline uint32_t shmt_config_host(const struct shmt_config *config) {
+    const struct shmt_cluster *hosts = &config->parsed.hosts;
+    return hosts->mpi ? hosts->self : hosts->n > 1 ? (uint32_t)config->rank : 0;
+}
+
 /* The first of `options` (up to a NULL) that is; NULL: none. */
 const char *shmt_config_any_given(const struct shmt_config *config, const char *const *options);
 

@@ -1,6 +1,7 @@
 /* The other hosts of a run: see hosts.h. */
 #include "hosts/hosts.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -14,18 +15,41 @@
 #include "backends/shm/shm.h"
 #include "hosts/hosts_priv.h"
 #include "hosts/key_files.h"
+#include "carriers/mpi_stream.h"
 #include "hosts/link_process.h"
+#include "hosts/mpi_program.h"
 #include "sync/host.h"
 #include "workers/run.h"
 
 #define LOOK_MS     100
-#define END_LOOKS   100 /* at a link that is told to end, and takes 0.2 s where others are still to hear something */
+#define END_LOOKS   100 /* at a link that is told to end, and takes 0.2 s where others are still to hear something, */
+#define MPI_LOOKS   700 /* ... or seconds, until MPI has ended on all hosts */
 #define END_LOOK_NS UINT64_C(10000000)
 
 /* Since begin, until close. */
 static bool is_linked(const struct shmt_run *run) { return run->hosts->packet != NULL; }
 
 /* ---- options ---- */
+
+/* MPI's state does not survive what a run does, and one process cannot be two of its ranks. Asked of an MPI that is in this process. */
+static bool has_called_mpi(void) {
+    int (*initialized)(int *flag);
+    int flag = 0;
+    *(void **)&initialized = dlsym(RTLD_DEFAULT, "MPI_Initialized");
+    return initialized && initialized(&flag) == 0 && flag != 0;
+}
+
+static int check_mpi(const struct shmt_config *c, struct shmt_error *e) {
+    static const char *const OTHERS[] = {"rank", "key", "peers", "insecure", NULL};
+    const char *vain = shmt_config_any_given(c, OTHERS);
+    if (vain)
+        return shmt_refuse(e, "--%s is for hosts that --hosts names: with MPI, its launcher knows them; leave it out", vain);
+    if (!has_called_mpi()) return 0;
+    return shmt_refuse(
+        e,
+        "this process has called MPI_Init, and for --hosts mpi shmtrain has a program of its own do that: name the "
+        "hosts (a:5000,b:5000), or leave MPI to it");
+}
 
 static int check_options(const struct shmt_run *run, struct shmt_error *e) {
     const struct shmt_config *c = run->config;
@@ -41,15 +65,16 @@ static int check_options(const struct shmt_run *run, struct shmt_error *e) {
         return shmt_refuse(e,
                            "over several hosts checkpoints are written behind epochs: give --checkpoint-every a time (60s), or "
                            "epochs (\"1 epoch\")");
-    if (!shmt_config_is_given(c, "rank"))
+    if (!hosts->mpi && !shmt_config_is_given(c, "rank"))
         return shmt_refuse(e, "--hosts names %u hosts: say with --rank which of them this one is, from 0 to %u", hosts->n,
                            hosts->n - 1);
-    if (c->rank >= hosts->n)
+    if (!hosts->mpi && c->rank >= hosts->n)
         return shmt_refuse(e, "--rank %llu: --hosts names %u hosts, whose ranks are 0 to %u", (unsigned long long)c->rank,
                            hosts->n, hosts->n - 1);
     if (run->backend != &SHMT_BACKEND_SHM) return shmt_refuse(e, "--hosts needs --backend shm");
     if (c->parsed.spawn.kind == &SHMT_TEAM_FIBERS)
         return shmt_refuse(e, "--hosts: workers in virtual time have no network: leave out --spawn fibers");
+    if (hosts->mpi) return check_mpi(c, e);
     if ((c->key[0] != '\0') != (c->peers[0] != '\0'))
         return shmt_refuse(e, "--key and --peers belong together: this host's key, and those of all");
     if (c->key[0] && c->insecure) return shmt_refuse(e, "--insecure is to go without keys: leave it out, or --key and --peers");
@@ -64,9 +89,10 @@ static int make_plan(const struct shmt_run *run, struct shmt_link_plan *out, str
     const struct shmt_config *c = run->config;
     *out = (struct shmt_link_plan){.hosts = c->parsed.hosts,
                                    .hosts_text = c->hosts,
-                                   .self = (uint32_t)c->rank,
+                                   .self = shmt_config_host(c),
                                    .has_keys = c->key[0] != '\0',
                                    .lost_ns = c->parsed.host_timeout_ns};
+    if (out->hosts.mpi) return shmt_mpi_program_find(out->hosts.mpi, out->mpi_program, e);
     return out->has_keys ? shmt_key_files_read(c->key, c->peers, out->self, out->hosts.n, &out->keys, e) : 0;
 }
 
@@ -75,10 +101,11 @@ static int make_plan(const struct shmt_run *run, struct shmt_link_plan *out, str
 /* Our end is closed for all who have it, forks of this process among them; and who does not hear that, because it is stopped, is
  * ended. Its wait status; 0: an application that ignores SIGCHLD, or waits for everybody, was faster. */
 static int end_link(struct shmt_hosts *h) {
+    const int looks = h->names ? MPI_LOOKS : END_LOOKS;
     int status = 0;
     pid_t got = 0;
     if (h->desk >= 0) shutdown(h->desk, SHUT_RDWR);
-    for (int i = 0; i < END_LOOKS && (got == 0 || (got < 0 && errno == EINTR)); i++) {
+    for (int i = 0; i < looks && (got == 0 || (got < 0 && errno == EINTR)); i++) {
         got = waitpid(h->link, &status, WNOHANG);
         if (got == 0) shmt_host()->sleep_until(shmt_now_ns() + END_LOOK_NS);
     }
@@ -111,9 +138,9 @@ static void take_last_word(struct shmt_run *run) {
     if (h->packet->status < 0) shmt_fail(&h->verdict, h->packet->status, "%.*s", (int)sizeof over.text, over.text);
     run->report.sent_bytes = over.sent_bytes;
     run->report.received_bytes = over.received_bytes;
-    if (over.ender >= c->parsed.hosts.n || over.ender == c->rank || shmt_stop_asked(run->call)) return;
+    if (over.ender >= c->parsed.hosts.n || over.ender == shmt_config_host(c) || shmt_stop_asked(run->call)) return;
     run->ended_by_host = true;
-    shmt_cluster_name(&c->parsed.hosts, c->hosts, over.ender, "", name);
+    shmt_hosts_name(run, over.ender, name);
     shmt_log(&run->call->log, "host %u (%s) has ended the run", over.ender, name);
 }
 
@@ -173,6 +200,26 @@ static int await(struct shmt_run *run, enum shmt_desk_kind kind) {
 
 /* ---- a run ---- */
 
+/* Of hosts that no option names, as they came with the packet in hand. */
+static int keep_names(struct shmt_run *run) {
+    const uint64_t bytes = (uint64_t)run->config->parsed.hosts.n * SHMT_MPI_NAME;
+    if (!run->config->parsed.hosts.mpi || run->hosts->packet->n != bytes) return 0;
+    run->hosts->names = malloc(bytes);
+    if (!run->hosts->names) return shmt_no_memory(&run->call->error, "for names of hosts");
+    memcpy(run->hosts->names, run->hosts->packet->bytes, bytes);
+    return 0;
+}
+
+void shmt_hosts_name(const struct shmt_run *run, uint32_t rank, char out[SHMT_MOST_HOST_TEXT]) {
+    const struct shmt_config *c = run->config;
+    if (!c->parsed.hosts.mpi)
+        shmt_cluster_name(&c->parsed.hosts, c->hosts, rank, "", out);
+    else if (run->hosts->names)
+        snprintf(out, SHMT_MOST_HOST_TEXT, "%.*s", SHMT_MPI_NAME, run->hosts->names + (size_t)rank * SHMT_MPI_NAME);
+    else
+        snprintf(out, SHMT_MOST_HOST_TEXT, "of MPI");
+}
+
 int shmt_hosts_begin(struct shmt_run *run) {
     struct shmt_error *e = &run->call->error;
     int rc = check_options(run, e);
@@ -186,7 +233,8 @@ int shmt_hosts_begin(struct shmt_run *run) {
     if (rc == 0) rc = shmt_link_fork(plan, &run->hosts->desk, &run->hosts->link, e);
     explicit_bzero(plan, sizeof *plan);
     free(plan);
-    return rc == 0 ? await(run, SHMT_DESK_OPEN) : rc;
+    if (rc == 0) rc = await(run, SHMT_DESK_OPEN);
+    return rc == 0 ? keep_names(run) : rc;
 }
 
 int shmt_hosts_gather(struct shmt_run *run, const void *text, uint32_t n,
@@ -200,17 +248,16 @@ int shmt_hosts_gather(struct shmt_run *run, const void *text, uint32_t n,
 }
 
 static int compare(struct shmt_run *run, const struct shmt_desk_packet *said, void *arg) {
-    const struct shmt_config *c = run->config;
     const struct shmt_facts *ours = arg;
     struct shmt_difference d;
     char name[SHMT_MOST_HOST_TEXT];
     if (!shmt_facts_differ(ours, said->bytes, said->n, &d)) return 0;
-    shmt_cluster_name(&c->parsed.hosts, c->hosts, said->rank, "", name);
+    shmt_hosts_name(run, said->rank, name);
     return shmt_refuse(
         &run->call->error,
-        "host %u (%.80s) and this one, %llu, differ in %s: \"%.100s\" there, \"%.100s\" here; give all hosts the same "
+        "host %u (%.80s) and this one, %u, differ in %s: \"%.100s\" there, \"%.100s\" here; give all hosts the same "
         "data and options",
-        said->rank, name, (unsigned long long)c->rank, d.name, d.theirs, d.ours);
+        said->rank, name, shmt_config_host(run->config), d.name, d.theirs, d.ours);
 }
 
 int shmt_hosts_agree(struct shmt_run *run, const struct shmt_agreed *what) {
@@ -288,5 +335,6 @@ void shmt_hosts_close(struct shmt_run *run) {
     if (h->link > 0) (void)end_link(h);
     if (h->desk >= 0) close(h->desk);
     free(h->packet);
+    free(h->names);
     *h = (struct shmt_hosts){.desk = -1};
 }

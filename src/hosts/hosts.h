@@ -18,6 +18,7 @@ struct shmt_hosts {
     pid_t link; /* its process; 0: there is none */
     int desk;
     struct shmt_desk_packet *packet; /* the one in hand */
+    char *names;                     /* (n) x SHMT_MPI_NAME: of hosts that no option names; NULL: one does */
     bool has_joined;                 /* the link has a store */
     bool is_over;                    /* the link has said its last word, */
     struct shmt_error verdict;       /* which is this one */

@@ -11,6 +11,8 @@
 
 #include "backends/shm/shm.h"
 #include "base/process.h"
+#include "carriers/mpi_carrier.h"
+#include "carriers/mpi_stream.h"
 #include "link/exchange.h"
 #include "runtime/settle.h"
 #include "sync/host.h"
@@ -97,6 +99,12 @@ static bool is_hung_up(const struct server *s) {
     return recv(s->desk, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
+static bool is_wanted(void *arg) {
+    struct server *s = arg;
+    s->hung_up = s->hung_up || is_hung_up(s) || getppid() != s->parent; /* forks of it may have its end of the desk */
+    return !s->hung_up;
+}
+
 static bool goes_on(void *arg) {
     struct server *s = arg;
     const uint64_t now_ns = shmt_now_ns();
@@ -105,13 +113,23 @@ static bool goes_on(void *arg) {
         look_for_missing(s, now_ns);
         look_for_suspects(s);
     }
-    s->hung_up = s->hung_up || is_hung_up(s) || getppid() != s->parent; /* forks of it may have its end of the desk */
-    return !s->hung_up;
+    return is_wanted(s);
 }
 
 /* ---- the network ---- */
 
-static int open_carrier(struct server *s, struct shmt_error *e) {
+static int open_mpi(struct server *s, struct shmt_error *e) {
+    const struct shmt_link_plan *plan = s->plan;
+    const struct shmt_mpi_spec spec = {
+        .self = plan->self, .n_hosts = plan->hosts.n, .program = plan->mpi_program, .goes_on = is_wanted, .arg = s};
+    const int rc = shmt_mpi_open(&spec, &s->carrier, e);
+    for (uint32_t host = 0; host < plan->hosts.n && rc == 0; host++)
+        snprintf((char *)s->out.bytes + (size_t)host * SHMT_MPI_NAME, SHMT_MPI_NAME, "%s", shmt_mpi_name_of(s->carrier, host));
+    s->out.n = rc == 0 ? plan->hosts.n * SHMT_MPI_NAME : 0;
+    return rc;
+}
+
+static int open_zmq(struct server *s, struct shmt_error *e) {
     const struct shmt_link_plan *plan = s->plan;
     static char endpoint[SHMT_MAX_HOSTS][SHMT_MOST_HOST_TEXT], listen[SHMT_MOST_HOST_TEXT];
     const char *endpoints[SHMT_MAX_HOSTS];
@@ -133,7 +151,10 @@ static int make_lanes(struct server *s, struct shmt_error *e) {
     static char name[SHMT_MAX_HOSTS][SHMT_MOST_HOST_TEXT];
     const char *address[SHMT_MAX_HOSTS];
     for (uint32_t host = 0; host < plan->hosts.n; host++) {
-        shmt_cluster_name(&plan->hosts, plan->hosts_text, host, "", name[host]);
+        if (plan->hosts.mpi)
+            snprintf(name[host], sizeof name[host], "%s", shmt_mpi_name_of(s->carrier, host));
+        else
+            shmt_cluster_name(&plan->hosts, plan->hosts_text, host, "", name[host]);
         address[host] = name[host];
     }
     const struct shmt_lanes_spec spec = {.carrier = s->carrier,
@@ -152,7 +173,7 @@ static int make_lanes(struct server *s, struct shmt_error *e) {
 }
 
 static int open_all(struct server *s, struct shmt_error *e) {
-    int rc = open_carrier(s, e);
+    int rc = s->plan->hosts.mpi ? open_mpi(s, e) : open_zmq(s, e);
     if (rc == 0) rc = make_lanes(s, e);
     s->remind_ns = shmt_now_ns() + QUIET_NS;
     return rc;
@@ -243,6 +264,12 @@ static void say_over(struct server *s, int status, const struct shmt_error *e) {
     (void)shmt_desk_send(s->desk, &s->out, -1); /* nobody may want to hear it */
 }
 
+/* With the hosts' names, where only the carrier knows them. */
+static void say_open(struct server *s) {
+    s->out.kind = SHMT_DESK_OPEN;
+    if (shmt_desk_send(s->desk, &s->out, -1) < 0) s->hung_up = true;
+}
+
 static _Noreturn void run(struct shmt_link_plan *plan, int desk, pid_t parent, const sigset_t *masked) {
     static struct server server;
     struct server *s = &server;
@@ -256,7 +283,7 @@ static _Noreturn void run(struct shmt_link_plan *plan, int desk, pid_t parent, c
     int rc = open_all(s, &e);
     explicit_bzero(&plan->keys, sizeof plan->keys); /* the carrier has them */
     if (rc == 0) {
-        say(s, SHMT_DESK_OPEN, "");
+        say_open(s);
         rc = serve(s, &e);
         if (rc < 0) part(s);
     }

@@ -3,6 +3,7 @@
  * its run, or when the other end of the desk does. */
 #pragma once
 
+#include <limits.h>
 #include <sys/types.h>
 
 #include "carriers/zmq_carrier.h"
@@ -11,7 +12,8 @@
 
 struct shmt_link_plan {
     struct shmt_cluster hosts;
-    const char *hosts_text; /* what `hosts` points into */
+    const char *hosts_text;     /* what `hosts` points into */
+    char mpi_program[PATH_MAX]; /* what calls MPI, where that is the carrier */
     uint32_t self;
     bool has_keys;
     struct shmt_zmq_keys keys;

@@ -47,10 +47,6 @@ struct transfer {
     unsigned char piece[SHMT_MOST_AGREED];
 };
 
-static void name_host(const struct shmt_run *run, uint32_t rank, char out[SHMT_MOST_HOST_TEXT]) {
-    shmt_cluster_name(&run->config->parsed.hosts, run->config->hosts, rank, "", out);
-}
-
 /* ---- who has what ---- */
 
 static uint64_t step_of(const struct shmt_checkpoint *c) { return c->at.epoch * shmt_spec_steps(&c->spec) + c->at.step; }
@@ -121,10 +117,10 @@ static int take_offer(struct shmt_run *run, const struct shmt_desk_packet *said,
     struct newest theirs;
     char name[SHMT_MOST_HOST_TEXT];
     if (!parse(said, o->again, &theirs)) {
-        name_host(run, said->rank, name);
+        shmt_hosts_name(run, said->rank, name);
         return shmt_refuse(&run->call->error,
                            "host %u (%.80s) does not resume, and this one, %llu, does: give all hosts the same options",
-                           said->rank, name, (unsigned long long)run->config->rank);
+                           said->rank, name, (unsigned long long)shmt_config_host(run->config));
     }
     if (theirs.damaged && o->damaged == NOBODY) o->damaged = said->rank;
     if (theirs.is && (o->source == NOBODY || theirs.step > o->best.step)) {
@@ -162,7 +158,7 @@ static int take_piece(struct shmt_run *run, const struct shmt_desk_packet *said,
     char name[SHMT_MOST_HOST_TEXT];
     const uint64_t n = said->rank == t->source ? shmt_min_u64(sizeof t->piece, t->bytes - t->at) : 0;
     if (said->n != n) {
-        name_host(run, said->rank, name);
+        shmt_hosts_name(run, said->rank, name);
         return shmt_fail(&run->call->error, SHMTRAIN_E_DATA,
                          "host %u (%.80s) has sent another piece of a checkpoint than it was to", said->rank, name);
     }
@@ -185,7 +181,7 @@ static int pass_on(struct shmt_run *run, struct transfer *t) {
 static int receive(struct shmt_run *run, const struct offers *o, struct transfer *t, char *path) {
     struct shmt_checkpoint_in *in = NULL;
     char name[SHMT_MOST_HOST_TEXT], shown[SHMT_NAME_SHOWN], size[32];
-    name_host(run, o->source, name);
+    shmt_hosts_name(run, o->source, name);
     shmt_show_name(run->config->checkpoint, shown);
     shmt_bytes_text(o->best.bytes, size, sizeof size);
     shmt_log(&run->call->log, "host %u (%s) has %s checkpoint: copying it (%s) to %s", o->source, name,
@@ -211,7 +207,7 @@ static int spread(struct shmt_run *run, const struct offers *o, bool has_it, cha
     int rc = t && copy ? 0 : shmt_no_memory(&run->call->error, "for a checkpoint of another host");
     if (rc == 0) {
         *t = (struct transfer){.source = o->source, .fd = -1, .bytes = o->best.bytes, .copy = has_it ? NULL : copy};
-        if (o->source == run->config->rank) rc = open_source(run, path, t);
+        if (o->source == shmt_config_host(run->config)) rc = open_source(run, path, t);
     }
     if (rc == 0) rc = has_it ? pass_on(run, t) : receive(run, o, t, path);
     if (t && t->fd >= 0) close(t->fd);
@@ -224,7 +220,7 @@ static int spread(struct shmt_run *run, const struct offers *o, bool has_it, cha
 static int begin_anew(struct shmt_run *run, const struct offers *o) {
     char name[SHMT_MOST_HOST_TEXT], shown[SHMT_NAME_SHOWN];
     if (o->damaged != NOBODY) {
-        name_host(run, o->damaged, name);
+        shmt_hosts_name(run, o->damaged, name);
         return shmt_fail(
             &run->call->error, SHMTRAIN_E_DATA,
             "no host has a valid checkpoint, and host %u (%.80s) has some that are damaged: remove them to start a new run, "
