@@ -11,6 +11,7 @@
 
 #include "cli/arguments.h"
 #include "cli/help.h"
+#include "cli/mpi.h"
 #include "cli/talk.h"
 
 /* A program that was started with stdin, stdout or stderr closed gets their numbers for what it opens first, and would then
@@ -68,6 +69,7 @@ static __attribute__((noinline)) int run_program(int argc, char **argv) {
     }
     int status = shmtrain_store_set_from_environment(store) < 0 ? talk_fail(store, SHMTRAIN_E_USAGE) : 0;
     if (status == 0) status = arguments_parse(argc, argv, store, &a);
+    if (status == 0) status = mpi_settle(store, &a);
     if (status == 0) status = run(store, &a);
     talk_forget_store();
     shmtrain_store_destroy(store);

@@ -9,6 +9,7 @@
 
 #include "cli/arguments.h"
 #include "cli/files.h"
+#include "cli/mpi.h"
 #include "cli/output.h"
 #include "cli/show.h"
 #include "cli/talk.h"
@@ -49,7 +50,9 @@ static int save_elsewhere(struct shmtrain_store *store, const char *path, const 
 /* All hosts of a run have the same model, and may have the same folder: the first one writes it. NULL: nothing is to be written here. */
 static const char *output_here(const struct arguments *a) {
     const char *hosts = arguments_value(a, "hosts"), *rank = arguments_value(a, "rank");
-    if (!a->output || !hosts || !strchr(hosts, ',') || !rank || strtoul(rank, NULL, 10) == 0) return a->output;
+    if (!a->output || !hosts) return a->output;
+    if (strcmp(hosts, "mpi") == 0) return mpi_rank() > 0 ? NULL : a->output; /* the same words are said to all */
+    if (!strchr(hosts, ',') || !rank || strtoul(rank, NULL, 10) == 0) return a->output;
     talk_note(NULL, "--output is for host 0: of many hosts, it alone writes the model");
     return NULL;
 }

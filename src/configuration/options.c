@@ -219,7 +219,7 @@ static const struct shmt_option_row ROWS[] = {
      TEXT, AT(name), 0, 0, NULL},
     {{"guests", 0, "N", "4", ENV("GUESTS"), WHERE, "with --name: places for workers that join"},
      COUNT, AT(guests), 0, 4095, NULL},
-    {{"hosts", 0, "LIST", "", ENV("HOSTS"), HOSTS, "NAME:PORT of each host, as a:5000,b:5000 (help hosts)"},
+    {{"hosts", 0, "LIST", "", ENV("HOSTS"), HOSTS, "NAME:PORT of each host, as a:5000,b:5000; or mpi (help hosts)"},
      TEXT, AT(hosts), 0, 0, NULL},
     {{"rank", 0, "I", "none", ENV("RANK"), HOSTS, "which of them this one is, from 0"},
      COUNT, AT(rank), 0, SHMT_MAX_HOSTS - 1, "none"},

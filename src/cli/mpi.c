@@ -1,0 +1,68 @@
+/* The program under a launcher of MPI: see mpi.h. Which variables launchers set: src/configuration/mpi_launch.c. */
+#include "cli/mpi.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/talk.h"
+
+/* The first of these variables that is a number; -1: none is. */
+static int number_of(const char *const *variable) {
+    for (; *variable; variable++) {
+        const char *text = getenv(*variable);
+        if (text && text[0] >= '0' && text[0] <= '9') return atoi(text);
+    }
+    return -1;
+}
+
+int mpi_rank(void) {
+    static const char *const RANK[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", NULL};
+    return number_of(RANK);
+}
+
+static int processes(void) {
+    static const char *const SIZE[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL};
+    const int n = number_of(SIZE);
+    return n < 0 && getenv("PMIX_RANK") ? number_of((const char *const[]){"SLURM_STEP_NUM_TASKS", NULL}) : n;
+}
+
+/* Open MPI binds each process to one core where there are few of them, and a run wants all cores of its host. */
+static void look_at_binding(void) {
+    static const char *const HERE[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", NULL};
+    const long there = sysconf(_SC_NPROCESSORS_ONLN);
+    const int here = number_of(HERE);
+    cpu_set_t mine;
+    if (here < 1 || sched_getaffinity(0, sizeof mine, &mine) != 0 || (long)CPU_COUNT(&mine) * here >= there) return;
+    char line[160];
+    snprintf(line, sizeof line,
+             "mpirun has bound this process to %d of %ld processors: mpirun --bind-to none gives it all of them",
+             CPU_COUNT(&mine), there);
+    talk_note(NULL, line);
+}
+
+/* The first process shows what all do. Open MPI makes it a terminal, which may end in a file. */
+static void show_once(struct arguments *a) {
+    if (mpi_rank() > 0) {
+        a->quiet = true;
+        a->json = false;
+    } else if (!a->progress && !getenv("SHMTRAIN_PROGRESS")) {
+        a->progress = "plain";
+    }
+}
+
+int mpi_settle(struct shmtrain_store *store, struct arguments *a) {
+    const char *hosts = arguments_value(a, "hosts");
+    if (strcmp(a->command->name, "train") != 0 || a->help || a->version) return 0;
+    if (!hosts && !arguments_value(a, "rank") && processes() > 1 && mpi_rank() >= 0) {
+        a->option[a->n_options++] = (struct library_option){"hosts", "mpi"};
+        if (shmtrain_store_set(store, "hosts", "mpi") < 0) return talk_fail(store, SHMTRAIN_E_USAGE);
+        hosts = "mpi";
+    }
+    if (!hosts || strcmp(hosts, "mpi") != 0) return 0;
+    show_once(a);
+    if (mpi_rank() == 0) look_at_binding();
+    return 0;
+}

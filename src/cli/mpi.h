@@ -1,0 +1,11 @@
+/* The program under a launcher of MPI (mpirun, mpiexec, srun). */
+#pragma once
+
+#include "cli/arguments.h"
+
+/* A run is over all processes that the launcher has started, unless --hosts says something else; the first one shows what it does, and
+ * writes the model. 0, or the exit status. */
+int mpi_settle(struct shmtrain_store *store, struct arguments *a);
+
+/* This process's rank; -1: no launcher has started it. */
+int mpi_rank(void);
