@@ -76,3 +76,19 @@ AC_DEFUN([SHMT_CPU_PATH], [
     AC_SUBST([$1_CFLAGS], ["$3"])])
   AM_CONDITIONAL([HAS_$1], [test "$shmt_has" = yes])
 ])
+
+# SHMT_MPI(VARIABLE, MODULE, NAME): a conditional that says whether programs can be built for this MPI, with VARIABLE_CFLAGS and
+# VARIABLE_LIBS. What is there only in part is not there.
+AC_DEFUN([SHMT_MPI], [
+  have_$1=no
+  AS_IF([test "$with_mpi" != no], [PKG_CHECK_MODULES([$1], [$2], [have_$1=yes], [have_$1=no])])
+  AS_IF([test "$have_$1" = yes], [
+    AC_MSG_CHECKING([whether programs can be linked with $3])
+    shmt_kept_libs=$LIBS shmt_kept=$CPPFLAGS
+    LIBS="$$1_LIBS $LIBS" CPPFLAGS="$CPPFLAGS $$1_CFLAGS"
+    AC_LINK_IFELSE([AC_LANG_PROGRAM([[#include <mpi.h>]], [[return MPI_Init(0, 0)]])], [], [have_$1=no])
+    LIBS=$shmt_kept_libs CPPFLAGS=$shmt_kept
+    AC_MSG_RESULT([$have_$1])
+  ])
+  AM_CONDITIONAL([$1], [test "$have_$1" = yes])
+])

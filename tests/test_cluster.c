@@ -5,6 +5,7 @@
 
 #include <cmocka.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "configuration/cluster.h"
@@ -95,10 +96,45 @@ static void loopback_is_where_nobody_else_comes(void **state) {
     assert_string_equal(out, "tcp://127.0.0.1:1"); /* and not at all addresses, without keys */
 }
 
+/* What a launcher says, variable by variable; NULL: it has not set it. */
+static void mpi_means_what_its_launcher_says(void **state) {
+    static const char *const VARIABLES[] = {
+        "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "SLURM_STEP_NUM_TASKS", "PMI_RANK", "PMI_SIZE"};
+    static const struct {
+        const char *value[6];
+        const char *mpi; /* NULL: refused */
+        uint32_t rank, n;
+    } SAID[] = {{{"1", "3"}, "openmpi", 1, 3},
+                {{"0", "1"}, "openmpi", 0, 1},
+                {{NULL, NULL, "2", "4"}, "openmpi", 2, 4},
+                {{NULL, NULL, NULL, NULL, "63", "64"}, "mpich", 63, 64},
+                {{"1", "3", NULL, NULL, "0", "2"}, "openmpi", 1, 3}, /* mpirun within mpiexec: the inner one */
+                {{NULL}, NULL, 0, 0},
+                {{"1"}, NULL, 0, 0},
+                {{NULL, NULL, "2"}, NULL, 0, 0}, /* who has started it does not say how many there are */
+                {{"3", "3"}, NULL, 0, 0},
+                {{"-1", "3"}, NULL, 0, 0},
+                {{"1x", "3"}, NULL, 0, 0},
+                {{"1", ""}, NULL, 0, 0},
+                {{"1", "99999999999999999999"}, NULL, 0, 0},
+                {{"1", "65"}, NULL, 0, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof SAID / sizeof *SAID; i++) {
+        struct shmt_cluster c;
+        struct shmt_error e = {0};
+        for (size_t k = 0; k < 6; k++) SAID[i].value[k] ? setenv(VARIABLES[k], SAID[i].value[k], 1) : unsetenv(VARIABLES[k]);
+        assert_int_equal(shmt_cluster_parse("--hosts", "mpi", &c, &e), SAID[i].mpi ? 0 : SHMTRAIN_E_USAGE);
+        if (!SAID[i].mpi) continue;
+        assert_string_equal(c.mpi, SAID[i].mpi);
+        assert_true(c.self == SAID[i].rank && c.n == SAID[i].n);
+    }
+    for (size_t k = 0; k < 6; k++) unsetenv(VARIABLES[k]);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_list_is_hosts_in_order),
-                                       cmocka_unit_test(what_is_no_list_is_refused_with_the_host_that_is_wrong),
-                                       cmocka_unit_test(there_are_at_most_64_hosts_with_names_of_any_usual_length),
-                                       cmocka_unit_test(loopback_is_where_nobody_else_comes)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_list_is_hosts_in_order), cmocka_unit_test(what_is_no_list_is_refused_with_the_host_that_is_wrong),
+        cmocka_unit_test(there_are_at_most_64_hosts_with_names_of_any_usual_length),
+        cmocka_unit_test(loopback_is_where_nobody_else_comes), cmocka_unit_test(mpi_means_what_its_launcher_says)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

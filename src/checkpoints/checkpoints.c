@@ -66,7 +66,7 @@ int shmt_checkpoints_begin(struct shmt_run *run) {
     int rc = shmt_checkpoint_claim(config->checkpoint, &c->claim, &run->call->error);
     if (rc == SHMTRAIN_E_USAGE && config->parsed.hosts.n > 1)
         shmt_log(&run->call->log,
-                 "each host keeps its checkpoints in a folder of its own: under launch, %%r in a name is the host's rank");
+                 "each host keeps its checkpoints in a folder of its own: under launch or mpirun, %%r in a name is the host's rank");
     if (rc == 0) rc = config->resume ? find_newest(run) : refuse_others(run->call, run->config);
     if (rc < 0) return rc;
     c->notes = malloc(sizeof *c->notes);

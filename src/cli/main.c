@@ -68,7 +68,7 @@ static __attribute__((noinline)) int run_program(int argc, char **argv) {
         return 1;
     }
     int status = shmtrain_store_set_from_environment(store) < 0 ? talk_fail(store, SHMTRAIN_E_USAGE) : 0;
-    if (status == 0) status = arguments_parse(argc, argv, store, &a);
+    if (status == 0) status = arguments_parse(argc, mpi_words(argc, argv), store, &a);
     if (status == 0) status = mpi_settle(store, &a);
     if (status == 0) status = run(store, &a);
     talk_forget_store();

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/rank_words.h"
 #include "cli/talk.h"
 
 /* The first of these variables that is a number; -1: none is. */
@@ -29,6 +30,15 @@ static int processes(void) {
     return n < 0 && getenv("PMIX_RANK") ? number_of((const char *const[]){"SLURM_STEP_NUM_TASKS", NULL}) : n;
 }
 
+char **mpi_words(int argc, char **argv) {
+    const int rank = mpi_rank();
+    static char **words; /* for as long as the program runs */
+    words = processes() > 1 && rank >= 0 ? calloc((size_t)argc + 1, sizeof *words) : NULL;
+    for (int i = 0; words && i < argc; i++)
+        if (!(words[i] = rank_word(argv[i], (uint32_t)rank))) words[i] = argv[i];
+    return words ? words : argv;
+}
+
 /* Open MPI binds each process to one core where there are few of them, and a run wants all cores of its host. */
 static void look_at_binding(void) {
     static const char *const HERE[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", NULL};
@@ -46,6 +56,7 @@ static void look_at_binding(void) {
 /* The first process shows what all do. Open MPI makes it a terminal, which may end in a file. */
 static void show_once(struct arguments *a) {
     if (mpi_rank() > 0) {
+        talk_as_host((uint32_t)mpi_rank());
         a->quiet = true;
         a->json = false;
     } else if (!a->progress && !getenv("SHMTRAIN_PROGRESS")) {

@@ -21,6 +21,7 @@
 static struct shmtrain_store *volatile running;
 static volatile sig_atomic_t caught;
 static int64_t caught_ns; /* the handler's own */
+static char speaker[32] = "shmtrain";
 
 /* What a program that stops at once says of files; the handler reads it where there are bytes. */
 static char lost[640];
@@ -114,6 +115,8 @@ int talk_caught(void) { return caught; }
 
 int talk_exit_status(int status) { return caught ? 128 + caught : status; }
 
+void talk_as_host(uint32_t rank) { snprintf(speaker, sizeof speaker, "shmtrain: host %u", rank); }
+
 int talk_refuse(const char *format, ...) {
     va_list args;
     char line[4096];
@@ -122,18 +125,18 @@ int talk_refuse(const char *format, ...) {
     va_end(args);
     for (char *p = line; *p; p++) /* what was typed may be anything: it stays in the line, and commands no terminal */
         if ((unsigned char)*p < ' ' || *p == 0x7f) *p = '?';
-    fprintf(stderr, "shmtrain: %s\n", line);
+    fprintf(stderr, "%s: %s\n", speaker, line);
     return 2;
 }
 
 int talk_fail(const struct shmtrain_store *store, int status) {
-    fprintf(stderr, "shmtrain: %s\n", shmtrain_store_message(store));
+    fprintf(stderr, "%s: %s\n", speaker, shmtrain_store_message(store));
     return talk_exit_status(status == SHMTRAIN_E_USAGE ? 2 : 1);
 }
 
 void talk_note(void *arg, const char *line) {
     (void)arg;
-    fprintf(stderr, "shmtrain: %s\n", line);
+    fprintf(stderr, "%s: %s\n", speaker, line);
 }
 
 void talk_listen(struct shmtrain_store *store) {

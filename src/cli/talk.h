@@ -9,6 +9,9 @@ int talk_refuse(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* The store's sentence on stderr, for a call that returned `status`. Returns the exit status. */
 int talk_fail(const struct shmtrain_store *store, int status);
 
+/* From now on lines of this process say that it is this host: several write to one terminal. */
+void talk_as_host(uint32_t rank);
+
 /* A listener's `note`. */
 void talk_note(void *arg, const char *line);
 

@@ -21,9 +21,11 @@
 #include "sync/host.h"
 #include "workers/run.h"
 
-#define LOOK_MS     100
-#define END_LOOKS   100 /* at a link that is told to end, and takes 0.2 s where others are still to hear something, */
-#define MPI_LOOKS   700 /* ... or seconds, until MPI has ended on all hosts */
+#define LOOK_MS   100
+#define END_LOOKS 100 /* at a link that is told to end, and takes 0.2 s where others are still to hear something, */
+#define MPI_LOOKS \
+    700 /* ... or seconds, until MPI has ended on all hosts; not where its launcher ends them, with a second's notice */
+#define HASTY_LOOKS 40
 #define END_LOOK_NS UINT64_C(10000000)
 
 /* Since begin, until close. */
@@ -100,8 +102,9 @@ static int make_plan(const struct shmt_run *run, struct shmt_link_plan *out, str
 
 /* Our end is closed for all who have it, forks of this process among them; and who does not hear that, because it is stopped, is
  * ended. Its wait status; 0: an application that ignores SIGCHLD, or waits for everybody, was faster. */
-static int end_link(struct shmt_hosts *h) {
-    const int looks = h->names ? MPI_LOOKS : END_LOOKS;
+static int end_link(const struct shmt_run *run) {
+    struct shmt_hosts *h = run->hosts;
+    const int looks = !h->names ? END_LOOKS : shmt_stop_asked(run->call) ? HASTY_LOOKS : MPI_LOOKS;
     int status = 0;
     pid_t got = 0;
     if (h->desk >= 0) shutdown(h->desk, SHUT_RDWR);
@@ -116,9 +119,10 @@ static int end_link(struct shmt_hosts *h) {
 }
 
 /* The link has ended without a word. */
-static void note_death(struct shmt_hosts *h) {
+static void note_death(const struct shmt_run *run) {
+    struct shmt_hosts *h = run->hosts;
     const pid_t link = h->link;
-    const int status = end_link(h);
+    const int status = end_link(run);
     const bool killed = WIFSIGNALED(status);
     if (killed)
         shmt_fail(&h->verdict, SHMTRAIN_E_DIED, "the link to other hosts (process %d) was killed by signal %d (%s)", (int)link,
@@ -152,7 +156,7 @@ static int hear(struct shmt_run *run, int wait_ms) {
         const int got = shmt_desk_receive(h->desk, wait_ms, out, NULL);
         if (got == 0) return 0;
         if (got < 0) {
-            note_death(h);
+            note_death(run);
         } else if (out->kind == SHMT_DESK_OVER) {
             take_last_word(run);
         } else if (out->kind == SHMT_DESK_NOTE) {
@@ -332,7 +336,7 @@ int shmt_hosts_end(struct shmt_run *run, int rc) {
 void shmt_hosts_close(struct shmt_run *run) {
     struct shmt_hosts *h = run->hosts;
     if (!is_linked(run)) return;
-    if (h->link > 0) (void)end_link(h);
+    if (h->link > 0) (void)end_link(run);
     if (h->desk >= 0) close(h->desk);
     free(h->packet);
     free(h->names);

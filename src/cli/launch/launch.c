@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "cli/arguments.h"
+#include "cli/rank_words.h"
 #include "cli/talk.h"
 
 #define FIRST_PORT    5000
@@ -104,21 +105,6 @@ static int find_places(struct launch *l) {
     return 0;
 }
 
-/* "%r" in a word is the host's rank: files of several hosts in one folder have names of their own. "%%" is "%". To be freed. */
-static char *for_rank(const char *word, uint32_t rank) {
-    char *out;
-    size_t n;
-    FILE *f = open_memstream(&out, &n);
-    if (!f) return NULL;
-    for (; *word; word++) {
-        const bool is_rank = word[0] == '%' && word[1] == 'r', is_percent = word[0] == '%' && word[1] == '%';
-        if (is_rank) fprintf(f, "%u", rank);
-        if (!is_rank) fputc(*word, f);
-        word += is_rank || is_percent;
-    }
-    return fclose(f) == 0 ? out : NULL;
-}
-
 static int start_local(struct launch *l, uint32_t rank) {
     char number[16], *word[LAUNCH_MOST_WORDS] = {l->program, "--hosts", l->list, "--rank", number};
     int n = 5;
@@ -139,7 +125,7 @@ static int start(struct launch *l, uint32_t rank) {
     char *own[LAUNCH_MOST_WORDS], **all = l->word;
     int status = 0;
     for (int i = 0; i < l->n_words; i++)
-        if (!(own[i] = for_rank(all[i], rank))) status = talk_refuse("not enough memory");
+        if (!(own[i] = rank_word(all[i], rank))) status = talk_refuse("not enough memory");
     l->word = own;
     if (status == 0) status = l->local ? start_local(l, rank) : start_remote(l, rank);
     l->word = all;
