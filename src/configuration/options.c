@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "configuration/race.h"
+#include "configuration/role.h"
 #include "configuration/slow.h"
 #include "base/duration.h"
 #include "base/plain.h"
@@ -223,6 +224,14 @@ static const struct shmt_option_row ROWS[] = {
      TEXT, AT(hosts), 0, 0, NULL},
     {{"rank", 0, "I", "none", ENV("RANK"), HOSTS, "which of them this one is, from 0"},
      COUNT, AT(rank), 0, SHMT_MAX_HOSTS - 1, "none"},
+    {{"role", 0, "NAME", "", ENV("ROLE"), HOSTS, "as TensorFlow has it: worker, ps, chief or master (help systems)"},
+     CHOICE, AT(role), 0, 0, "worker|ps|chief|master"},
+    {{"task-index", 0, "I", "none", ENV("TASK_INDEX"), HOSTS, "which of its role's hosts this one is, from 0"},
+     COUNT, AT(task_index), 0, SHMT_MAX_HOSTS - 1, "none"},
+    {{"ps-hosts", 0, "LIST", "", ENV("PS_HOSTS"), HOSTS, "parameter servers: such a task ends at once, with success"},
+     TEXT, AT(ps_hosts), 0, 0, NULL},
+    {{"worker-hosts", 0, "LIST", "", ENV("WORKER_HOSTS"), HOSTS, "NAME:PORT of each worker's host, the chief's first"},
+     TEXT, AT(worker_hosts), 0, 0, NULL},
     {{"key", 0, "FILE", "", ENV("KEY"), HOSTS, "this host's secret key, made by shmtrain keygen"},
      TEXT, AT(key), 0, 0, NULL},
     {{"peers", 0, "FILE", "", ENV("PEERS"), HOSTS, "public keys of all hosts, a line each, by rank"},
@@ -346,7 +355,15 @@ static int parse_sim(const char *given_as, const char *value, struct shmt_config
 }
 
 static int parse_hosts(const char *given_as, const char *value, struct shmt_config_parsed *out, struct shmt_error *e) {
-    return shmt_cluster_parse(given_as, value, &out->hosts, e);
+    return shmt_cluster_parse(given_as, value, &out->listed, e);
+}
+
+static int parse_ps_hosts(const char *given_as, const char *value, struct shmt_config_parsed *out, struct shmt_error *e) {
+    return shmt_cluster_parse_list(given_as, value, &out->ps, e);
+}
+
+static int parse_worker_hosts(const char *given_as, const char *value, struct shmt_config_parsed *out, struct shmt_error *e) {
+    return shmt_cluster_parse_list(given_as, value, &out->workers, e);
 }
 
 static int parse_host_timeout(const char *given_as, const char *value, struct shmt_config_parsed *out, struct shmt_error *e) {
@@ -370,6 +387,8 @@ static const struct {
               {"spawn", parse_spawn},
               {"sim", parse_sim},
               {"hosts", parse_hosts},
+              {"ps-hosts", parse_ps_hosts},
+              {"worker-hosts", parse_worker_hosts},
               {"host-timeout", parse_host_timeout}};
 
 static int parse_text(struct shmt_config *config, const char *option, const char *given_as, const char *value,
@@ -432,6 +451,7 @@ static int give_row(struct shmt_config *config, size_t i, const char *given_as, 
     const bool is_keep = strcmp(ROWS[i].option.name, "keep") == 0, best = is_keep && strcmp(value, "best") == 0;
     const int rc = best ? 0 : set_row(config, &ROWS[i], given_as, value, e);
     if (rc == 0) mark_given(config, i, value);
+    if (rc == 0) shmt_role_settle(config);
     if (best) config->keep = SHMT_KEEP_BEST;
     return rc;
 }
