@@ -135,7 +135,7 @@ static void what_is_wrong_is_named_with_its_place(void **state) {
     }
 }
 
-static void there_are_at_most_64_hosts_of_a_type(void **state) {
+static void there_are_at_most_64_hosts_that_train(void **state) {
     char text[2048] = "{" TASK("worker", "63") ", \"cluster\": {\"worker\": [", message[256];
     struct tf_config c;
     (void)state;
@@ -148,6 +148,9 @@ static void there_are_at_most_64_hosts_of_a_type(void **state) {
     snprintf(text + n, sizeof text - n, ",\"i:1\"]}}");
     assert_int_equal(tf_config_parse(text, &c, message, sizeof message), -1);
     assert_string_equal(message, "TF_CONFIG: cluster.worker: more than 64 hosts");
+    snprintf(text + n, sizeof text - n, "], \"chief\": [\"i:1\"]}}");
+    assert_int_equal(tf_config_parse(text, &c, message, sizeof message), -1);
+    assert_string_equal(message, "TF_CONFIG: cluster: more than 64 hosts that train");
 }
 
 /* The sentence is cut, and nothing else. */
@@ -166,7 +169,7 @@ static void a_short_message_is_cut(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_task_is_a_host_by_its_rank), cmocka_unit_test(without_a_cluster_there_is_one_host),
-        cmocka_unit_test(what_is_wrong_is_named_with_its_place), cmocka_unit_test(there_are_at_most_64_hosts_of_a_type),
+        cmocka_unit_test(what_is_wrong_is_named_with_its_place), cmocka_unit_test(there_are_at_most_64_hosts_that_train),
         cmocka_unit_test(a_short_message_is_cut)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

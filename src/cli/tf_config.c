@@ -81,6 +81,8 @@ static int take_cluster(struct parse *p, json_t *cluster) {
         if (rc < 0) return rc;
     }
     if (p->n[CHIEF] + p->n[MASTER] > 1) return refuse(p, ": cluster: there is one chief, or one master, and not more");
+    if (p->n[CHIEF] + p->n[MASTER] + p->n[WORKER] > TF_CONFIG_MOST_TASKS)
+        return refuse(p, ": cluster: more than %d hosts that train", TF_CONFIG_MOST_TASKS);
     if (p->n[CHIEF] + p->n[MASTER] + p->n[WORKER] == 0) return refuse(p, ": cluster names neither a chief nor a worker");
     return 0;
 }

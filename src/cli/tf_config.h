@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define TF_CONFIG_MOST_TASKS 64 /* of one kind: as options worker-hosts and ps-hosts */
+#define TF_CONFIG_MOST_TASKS 64 /* of ps, and of all that train: as options worker-hosts and ps-hosts */
 
 struct tf_config {
     bool alone;         /* it names no cluster: the rest is empty */
