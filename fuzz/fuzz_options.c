@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "configuration/options.h"
+#include "configuration/role.h"
 #include "configuration/slow.h"
 #include "consistency/mode.h"
 #include "fuzz.h"
@@ -64,7 +64,17 @@ static void check_texts(const char *value) {
         check_refusal(e.status, &e);
 }
 
+/* Whichever way hosts were named: what is not refused has a place among them. */
+static void check_role(const struct shmt_config *c) {
+    struct shmt_error e = {0};
+    const int status = shmt_role_check(c, &e);
+    const uint32_t n = c->parsed.hosts.n;
+    if (status < 0) check_refusal(status, &e);
+    if (status == 0) FUZZ_CHECK(n <= 1 || shmt_config_host(c) < n || !shmt_role_has_part(c));
+}
+
 static void check_config(const struct shmt_config *c) {
+    check_role(c);
     FUZZ_CHECK(c->workers <= 4096 && c->threads >= 1 && c->threads <= 256 && c->epochs <= 1000000);
     FUZZ_CHECK(c->batch <= 1u << 30 && c->group >= 1 && c->group <= 64 && c->guests <= 4095);
     FUZZ_CHECK((isnan(c->rate) || (c->rate >= 1e-12 && c->rate <= 1e12)) && c->l1 >= 0 && c->l2 >= 0);

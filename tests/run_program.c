@@ -36,7 +36,7 @@ void program_forget_options(void) {
     for (char **at = environ; *at;) {
         char name[128];
         snprintf(name, sizeof name, "%.*s", (int)strcspn(*at, "="), *at);
-        if (strncmp(name, "SHMTRAIN_", 9) == 0)
+        if (strncmp(name, "SHMTRAIN_", 9) == 0 || strcmp(name, "TF_CONFIG") == 0)
             unsetenv(name); /* moves the others down */
         else
             at++;

@@ -1,4 +1,4 @@
-/* Option hosts (src/configuration/cluster.h): lists of hosts to their places. */
+/* Lists of hosts (src/configuration/cluster.h), and which of them this one is by the options of both ways (role.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "configuration/cluster.h"
+#include "configuration/role.h"
 
 static void a_list_is_hosts_in_order(void **state) {
     static const char TEXT[] = "a:5000,b.example.org:65535,[2001:db8::7]:1,10.0.0.1:80";
@@ -131,10 +132,104 @@ static void mpi_means_what_its_launcher_says(void **state) {
     for (size_t k = 0; k < 6; k++) unsetenv(VARIABLES[k]);
 }
 
+/* ---- which of them this one is ---- */
+
+#define MOST_SET 5
+
+struct setting {
+    const char *option[MOST_SET][2];
+};
+
+static void set_all(struct shmt_config *c, const struct setting *s) {
+    struct shmt_error e = {0};
+    assert_int_equal(shmt_config_init(c, &e), 0);
+    for (size_t i = 0; i < MOST_SET && s->option[i][0]; i++)
+        if (shmt_config_set(c, s->option[i][0], s->option[i][0], s->option[i][1], &e) != 0) fail_msg("%s", e.text);
+}
+
+#define WORKERS \
+    { "worker-hosts", "c:1,d:1,e:1" }
+#define SERVERS \
+    { "ps-hosts", "a:1,b:1" }
+
+static void both_ways_say_which_host_this_one_is(void **state) {
+    static const struct {
+        struct setting set;
+        uint32_t n, rank;
+        const char *text;
+        bool has_part;
+    } WAYS[] = {{{{{NULL, NULL}}}, 0, 0, "", true},
+                {{{{"hosts", "c:1,d:1,e:1"}, {"rank", "2"}}}, 3, 2, "c:1,d:1,e:1", true},
+                {{{{"hosts", "c:1"}}}, 1, 0, "c:1", true},
+                {{{{"role", "worker"}, {"task-index", "2"}, WORKERS}}, 3, 2, "c:1,d:1,e:1", true},
+                {{{{"role", "worker"}, {"task-index", "0"}, WORKERS, SERVERS}}, 3, 0, "c:1,d:1,e:1", true},
+                {{{{"role", "chief"}, WORKERS, SERVERS}}, 3, 0, "c:1,d:1,e:1", true},
+                {{{{"role", "master"}, {"task-index", "0"}, WORKERS}}, 3, 0, "c:1,d:1,e:1", true},
+                {{{{"role", "worker"}, {"worker-hosts", "c:1"}, SERVERS}}, 1, 0, "c:1", true},
+                {{{{"role", "ps"}, {"task-index", "1"}, WORKERS, SERVERS}}, 3, 1, "c:1,d:1,e:1", false},
+                {{{{"role", "ps"}, {"ps-hosts", "a:1"}, WORKERS}}, 3, 0, "c:1,d:1,e:1", false},
+                {{{{"role", "worker"}, {"role", ""}, {"hosts", "c:1,d:1"}, {"rank", "1"}}}, 2, 1, "c:1,d:1", true}};
+    (void)state;
+    for (size_t i = 0; i < sizeof WAYS / sizeof *WAYS; i++) {
+        struct shmt_config c;
+        struct shmt_error e = {0};
+        set_all(&c, &WAYS[i].set);
+        if (shmt_role_check(&c, &e) != 0) fail_msg("%zu: %s", i, e.text);
+        assert_int_equal(c.parsed.hosts.n, WAYS[i].n);
+        assert_int_equal(shmt_config_host(&c), WAYS[i].rank);
+        assert_string_equal(shmt_role_text(&c), WAYS[i].text);
+        assert_int_equal(shmt_role_has_part(&c), WAYS[i].has_part);
+        assert_string_equal(shmt_role_option(&c), i < 3 || i == 10 ? "hosts" : "worker-hosts");
+        shmt_config_fini(&c);
+    }
+}
+
+static void ways_that_are_mixed_or_half_are_refused(void **state) {
+    static const struct {
+        struct setting set;
+        const char *words;
+    } WRONG[] = {
+        {{{{"hosts", "c:1,d:1"}, {"rank", "1"}, {"role", "worker"}}}, "--hosts and --role are two ways to say one thing"},
+        {{{{"rank", "1"}, WORKERS}}, "--rank and --worker-hosts are two ways"},
+        {{{{"hosts", "c:1"}, {"task-index", "0"}}}, "--hosts and --task-index are two ways"},
+        {{{{"hosts", "c:1"}, SERVERS}}, "--hosts and --ps-hosts are two ways"},
+        {{{{"rank", "1"}}}, "--rank is for a run over several hosts"},
+        {{{{"hosts", "c:1,d:1"}}}, "say with --rank which of them this one is, from 0 to 1"},
+        {{{{"hosts", "c:1,d:1"}, {"rank", "2"}}}, "--rank 2: --hosts names 2 hosts, whose ranks are 0 to 1"},
+        {{{{"task-index", "0"}}}, "--task-index needs --role"},
+        {{{WORKERS, SERVERS}}, "--ps-hosts needs --role"},
+        {{{WORKERS}}, "--worker-hosts needs --role"},
+        {{{{"role", "worker"}}}, "--role worker needs --worker-hosts"},
+        {{{{"role", "master"}, SERVERS}}, "--role master needs --worker-hosts"},
+        {{{{"role", "ps"}, SERVERS}}, "--role ps needs --worker-hosts"},
+        {{{{"role", "ps"}, WORKERS}}, "--role ps needs --ps-hosts"},
+        {{{{"role", "worker"}, WORKERS}}, "--worker-hosts names 3 hosts: say with --task-index"},
+        {{{{"role", "ps"}, WORKERS, SERVERS}}, "--ps-hosts names 2 hosts: say with --task-index"},
+        {{{{"role", "worker"}, {"task-index", "3"}, WORKERS}},
+         "--task-index 3: --worker-hosts names 3 hosts, of the indices 0 to 2"},
+        {{{{"role", "ps"}, {"task-index", "2"}, WORKERS, SERVERS}}, "--task-index 2: --ps-hosts names 2 hosts"},
+        {{{{"role", "worker"}, {"task-index", "1"}, {"worker-hosts", "c:1"}}}, "names 1 host, of index 0"},
+        {{{{"role", "chief"}, {"task-index", "1"}, WORKERS}}, "--role chief is the first of --worker-hosts"},
+        {{{{"role", "ps"}, {"task-index", "0"}, WORKERS, {"ps-hosts", "a:1,D:1"}}},
+         "--ps-hosts and --worker-hosts both name \"D:1\""}};
+    (void)state;
+    for (size_t i = 0; i < sizeof WRONG / sizeof *WRONG; i++) {
+        struct shmt_config c;
+        struct shmt_error e = {0};
+        set_all(&c, &WRONG[i].set);
+        if (shmt_role_check(&c, &e) != SHMTRAIN_E_USAGE) fail_msg("%zu is taken: %s", i, WRONG[i].words);
+        if (!strstr(e.text, WRONG[i].words)) fail_msg("%zu: %s", i, e.text);
+        shmt_config_fini(&c);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_list_is_hosts_in_order), cmocka_unit_test(what_is_no_list_is_refused_with_the_host_that_is_wrong),
-        cmocka_unit_test(there_are_at_most_64_hosts_with_names_of_any_usual_length),
-        cmocka_unit_test(loopback_is_where_nobody_else_comes), cmocka_unit_test(mpi_means_what_its_launcher_says)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_list_is_hosts_in_order),
+                                       cmocka_unit_test(what_is_no_list_is_refused_with_the_host_that_is_wrong),
+                                       cmocka_unit_test(there_are_at_most_64_hosts_with_names_of_any_usual_length),
+                                       cmocka_unit_test(loopback_is_where_nobody_else_comes),
+                                       cmocka_unit_test(mpi_means_what_its_launcher_says),
+                                       cmocka_unit_test(both_ways_say_which_host_this_one_is),
+                                       cmocka_unit_test(ways_that_are_mixed_or_half_are_refused)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -115,9 +115,28 @@ static void tables_that_differ_are_named(void **state) {
     for (int i = 0; i < 2; i++) shmtrain_store_destroy(h[i].store);
 }
 
+/* A program that TensorFlow's launch scripts start as a ps ends before it makes anything; a run says why there is none. */
+static void a_ps_task_has_no_part(void **state) {
+    struct shmtrain_store *store = make("processes", "1", "1", EXAMPLES);
+    (void)state;
+    assert_int_equal(shmtrain_store_takes_part(store), 1);
+    WELL(store, shmtrain_store_set(store, "role", "ps"));
+    refused(store, shmtrain_store_takes_part(store), SHMTRAIN_E_USAGE, "--role ps needs --worker-hosts");
+    WELL(store, shmtrain_store_set(store, "worker-hosts", "127.0.0.1:1,127.0.0.1:2"));
+    WELL(store, shmtrain_store_set(store, "ps-hosts", "127.0.0.1:3"));
+    assert_int_equal(shmtrain_store_takes_part(store), 0);
+    refused(store, shmtrain_store_run(store, work, NULL), SHMTRAIN_E_USAGE, "this task has nothing to run");
+    WELL(store, shmtrain_store_set(store, "role", "worker"));
+    refused(store, shmtrain_store_run(store, work, NULL), SHMTRAIN_E_USAGE, "say with --task-index");
+    WELL(store, shmtrain_store_set(store, "task-index", "1"));
+    assert_int_equal(shmtrain_store_takes_part(store), 1);
+    shmtrain_store_destroy(store);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test_setup(two_stores_of_one_process_are_two_hosts, deadline),
                                        cmocka_unit_test_setup(a_host_takes_snapshots_behind_epochs, deadline),
-                                       cmocka_unit_test_setup(tables_that_differ_are_named, deadline)};
+                                       cmocka_unit_test_setup(tables_that_differ_are_named, deadline),
+                                       cmocka_unit_test_setup(a_ps_task_has_no_part, deadline)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

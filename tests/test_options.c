@@ -109,6 +109,8 @@ static const char *good_text(const char *option, size_t i) {
                    {"sim", {"compute=10ms,straggler=3:5x,pause=7@2s:1s", "measured,death=2@5s"}},
                    {"checkpoint-every", {"5m", "2 epochs"}},
                    {"hosts", {"a:5000,b:5000", "127.0.0.1:1,[::1]:2"}},
+                   {"ps-hosts", {"a:2222", "b:2222,c:2222"}},
+                   {"worker-hosts", {"a:2222,b:2222", "c:1"}},
                    {"host-timeout", {"30s", "2m"}}};
     static const char *const ANY[] = {"a text", "another, with 1 and = in it"};
     for (size_t k = 0; k < sizeof CHECKED / sizeof *CHECKED; k++)

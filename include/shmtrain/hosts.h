@@ -1,6 +1,7 @@
 /* Runs over several hosts (options hosts, rank, key, peers, insecure, host-timeout): each host runs the same program with the same
  * options but for its rank and its number of workers. All read the same data; each trains a part of every batch, and all have the same
- * parameters, bit by bit. What goes over the network, and what each failure looks like: docs/cluster.md. */
+ * parameters, bit by bit. What goes over the network, and what each failure looks like: docs/cluster.md. In the place of hosts and rank
+ * there may be role, task-index, ps-hosts and worker-hosts, as TensorFlow has them: docs/from-other-systems.md. */
 #ifndef SHMTRAIN_HOSTS_H
 #define SHMTRAIN_HOSTS_H
 
@@ -10,6 +11,13 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct shmtrain_store;
+
+/* Whether this host has a part in runs, by the options that are set: 1, or 0 where option role is ps. Worker hosts hold the parameters
+ * themselves, so a ps task has nothing to do; a program that is started as one ends with success, before it touches data, and nobody
+ * waits for it. A run refuses it. Errors: _USAGE (these options do not fit together). */
+SHMTRAIN_API int shmtrain_store_takes_part(struct shmtrain_store *store);
 
 #define SHMTRAIN_KEY_BYTES 41 /* a public key as text, its final 0 included */
 

@@ -1,5 +1,6 @@
 /* The application's calls: whether it is their turn, and which part of the handle is asked. What they do is their subject's. */
 #include <errno.h>
+#include <shmtrain/hosts.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include "base/sized.h"
 #include "configuration/model_options.h"
 #include "configuration/output.h"
+#include "configuration/role.h"
 #include "keeping/inspect.h"
 #include "keeping/model_load.h"
 #include "keeping/parameters.h"
@@ -33,6 +35,12 @@ int shmtrain_store_set(struct shmtrain_store *store, const char *name, const cha
 int shmtrain_store_set_from_environment(struct shmtrain_store *store) {
     const int rc = shmt_call_idle(store);
     return rc < 0 ? rc : shmt_options_from_environment(&store->config, &store->offered, &store->call.error);
+}
+
+int shmtrain_store_takes_part(struct shmtrain_store *store) {
+    int rc = shmt_call_idle(store);
+    if (rc == 0) rc = shmt_role_check(&store->config, &store->call.error);
+    return rc < 0 ? rc : shmt_role_has_part(&store->config);
 }
 
 int shmtrain_store_check_format(struct shmtrain_store *store, const char *format) {

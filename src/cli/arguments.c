@@ -13,7 +13,7 @@
 #include "cli/near.h"
 #include "cli/talk.h"
 
-#define MAX_OPTIONS 128
+#define MAX_OPTIONS 192
 #define FIRST_LONG  256 /* getopt's value of library option i is FIRST_LONG + i, of own option i OWN + i */
 #define OWN         1024
 #define OPERAND     1 /* getopt's value for what is no option */
@@ -180,19 +180,49 @@ static void add_operand(struct found *found, const char *operand) {
     if (found->n_operands <= MOST_OPERANDS + 1) found->operand[found->n_operands++] = operand;
 }
 
+/* How TensorFlow's examples spell options of a cluster. */
+static const struct {
+    const char *theirs, *ours;
+} SPELT[] = {{"job_name", "role"}, {"task_index", "task-index"}, {"ps_hosts", "ps-hosts"}, {"worker_hosts", "worker-hosts"}};
+
+static int value_of_name(const char *name) {
+    const struct shmtrain_option *o;
+    int i = 0;
+    while ((o = shmtrain_option_at((size_t)i)) && strcmp(o->name, name) != 0) i++;
+    return FIRST_LONG + i;
+}
+
+/* Whole names only: the beginnings of our own stay what they are. What getopt does not know is the word before optind. */
+static bool read_spelt(int argc, char **argv, struct given *out) {
+    const char *word = argv[optind - 1];
+    if (optopt != 0 || strncmp(word, "--", 2) != 0) return false;
+    const size_t n = strcspn(word + 2, "=");
+    for (size_t i = 0; i < sizeof SPELT / sizeof *SPELT; i++) {
+        if (strlen(SPELT[i].theirs) != n || strncmp(word + 2, SPELT[i].theirs, n) != 0) continue;
+        const char *next = optind < argc ? argv[optind] : ""; /* which no option takes */
+        *out = (struct given){value_of_name(SPELT[i].ours), word[2 + n] == '=' ? word + 3 + n : next};
+        optind += word[2 + n] != '=' && optind < argc;
+        return true;
+    }
+    return false;
+}
+
 static int read_all(int argc, char **argv, struct found *out) {
     struct tables tables;
     int got;
     make_tables(&tables);
     opterr = 0;
     while ((got = getopt_long(argc, argv, tables.letters, tables.option, NULL)) != -1) {
-        if (got == '?' || got == ':') return refuse_option(got, argv);
+        struct given given = {.argument = optarg};
+        const bool is_spelt = got == '?' && read_spelt(argc, argv, &given);
+        if (!is_spelt && (got == '?' || got == ':')) return refuse_option(got, argv);
         if (got == OPERAND) {
             add_operand(out, optarg);
             continue;
         }
         if (out->n == MOST_OPTIONS) return talk_refuse("more than %d options", MOST_OPTIONS);
-        out->option[out->n++] = (struct given){value_of(got), optarg};
+        if (!is_spelt) given.value = value_of(got);
+        out->option[out->n++] = given;
     }
     while (optind < argc) add_operand(out, argv[optind++]); /* behind -- */
     return 0;
@@ -386,8 +416,9 @@ int arguments_configure(const struct arguments *a, struct shmtrain_store *store)
 
 int arguments_configure_one(const struct arguments *a, struct shmtrain_store *store) {
     static const char *const OFF[][2] = {
-        {"name", ""},    {"metrics", ""}, {"trace", ""},    {"record", ""}, {"replay", ""}, {"checkpoint", ""}, {"resume", "0"},
-        {"keep", "all"}, {"hosts", ""},   {"rank", "none"}, {"key", ""},    {"peers", ""},  {"insecure", "0"}};
+        {"name", ""},     {"metrics", ""},      {"trace", ""}, {"record", ""},   {"replay", ""},   {"checkpoint", ""},
+        {"resume", "0"},  {"keep", "all"},      {"hosts", ""}, {"rank", "none"}, {"role", ""},     {"task-index", "none"},
+        {"ps-hosts", ""}, {"worker-hosts", ""}, {"key", ""},   {"peers", ""},    {"insecure", "0"}};
     int rc = arguments_configure(a, store);
     for (size_t i = 0; i < sizeof OFF / sizeof *OFF && rc == 0; i++) rc = shmtrain_store_set(store, OFF[i][0], OFF[i][1]);
     return rc;

@@ -23,7 +23,7 @@ struct arguments {
         *restarts;       /* NULL: not given */
     const char *workers; /* the list of them that compare and scale take; NULL: one number, or none */
     const char *hosts;   /* the names that launch takes; NULL: none */
-    struct library_option option[MOST_OPTIONS];
+    struct library_option option[MOST_OPTIONS + 4]; /* those of TF_CONFIG, or MPI, stand behind the others */
     int n_options;
     char **argv; /* (argc): the words of the command line, perhaps in another order */
     int argc;

@@ -8,9 +8,10 @@
 #include "cli/topics.h"
 
 /* Of one run: several would take turns at them. */
-#define NOT_COMPARED                                                                    \
-    "-mode -name -guests -metrics -trace -record -replay -steps -tolerance -log-every " \
-    "-checkpoint -checkpoint-every -keep -resume -hosts -rank -key -peers -insecure -host-timeout "
+#define NOT_COMPARED                                                                                                  \
+    "-mode -name -guests -metrics -trace -record -replay -steps -tolerance -log-every "                               \
+    "-checkpoint -checkpoint-every -keep -resume -hosts -rank -role -task-index -ps-hosts -worker-hosts -key -peers " \
+    "-insecure -host-timeout "
 #define TABLES  "input-format label categorical ignore delimiter header " /* how text is read */
 #define SCORING "workers threads seed backend spawn bind " TABLES         /* what scoring with a model goes by */
 

@@ -13,6 +13,7 @@
 #include "cli/help.h"
 #include "cli/mpi.h"
 #include "cli/talk.h"
+#include "cli/task.h"
 
 /* A program that was started with stdin, stdout or stderr closed gets their numbers for what it opens first, and would then
  * print into its own shared memory. So each closed one is opened, in the direction in which it cannot be used: writing fails,
@@ -69,6 +70,7 @@ static __attribute__((noinline)) int run_program(int argc, char **argv) {
     }
     int status = shmtrain_store_set_from_environment(store) < 0 ? talk_fail(store, SHMTRAIN_E_USAGE) : 0;
     if (status == 0) status = arguments_parse(argc, mpi_words(argc, argv), store, &a);
+    if (status == 0) status = task_take_tf_config(store, &a);
     if (status == 0) status = mpi_settle(store, &a);
     if (status == 0) status = run(store, &a);
     talk_forget_store();

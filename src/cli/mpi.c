@@ -9,6 +9,7 @@
 
 #include "cli/rank_words.h"
 #include "cli/talk.h"
+#include "cli/task.h"
 
 /* The first of these variables that is a number; -1: none is. */
 static int number_of(const char *const *variable) {
@@ -67,7 +68,7 @@ static void show_once(struct arguments *a) {
 int mpi_settle(struct shmtrain_store *store, struct arguments *a) {
     const char *hosts = arguments_value(a, "hosts");
     if (strcmp(a->command->name, "train") != 0 || a->help || a->version) return 0;
-    if (!hosts && !arguments_value(a, "rank") && processes() > 1 && mpi_rank() >= 0) {
+    if (!task_is_named(a) && processes() > 1 && mpi_rank() >= 0) {
         a->option[a->n_options++] = (struct library_option){"hosts", "mpi"};
         if (shmtrain_store_set(store, "hosts", "mpi") < 0) return talk_fail(store, SHMTRAIN_E_USAGE);
         hosts = "mpi";

@@ -2,9 +2,12 @@
 #include "cli/arguments.h"
 #include "cli/files.h"
 #include "cli/talk.h"
+#include "cli/task.h"
 
 int topo_run(struct shmtrain_store *store, const struct arguments *a) {
     const struct shmtrain_plan *plan;
+    int status = 0;
+    if (!task_has_part(store, a, &status)) return status;
     talk_listen(store);
     const char *data = files_named(a, 0, NULL);
     if (a->n_operands > 0 && !data) return 2;

@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/show.h"
 #include "cli/talk.h"
+#include "cli/task.h"
 
 /* Before hours of work: the format is one, and can hold the model; its labels and features, when they are known. 0, or the exit
  * status. */
@@ -49,10 +50,10 @@ static int save_elsewhere(struct shmtrain_store *store, const char *path, const 
 
 /* All hosts of a run have the same model, and may have the same folder: the first one writes it. NULL: nothing is to be written here. */
 static const char *output_here(const struct arguments *a) {
-    const char *hosts = arguments_value(a, "hosts"), *rank = arguments_value(a, "rank");
-    if (!a->output || !hosts) return a->output;
-    if (strcmp(hosts, "mpi") == 0) return mpi_rank() > 0 ? NULL : a->output; /* the same words are said to all */
-    if (!strchr(hosts, ',') || !rank || strtoul(rank, NULL, 10) == 0) return a->output;
+    const char *hosts = arguments_value(a, "hosts");
+    if (a->output && hosts && strcmp(hosts, "mpi") == 0)
+        return mpi_rank() > 0 ? NULL : a->output; /* the same words are said to all */
+    if (!a->output || !task_is_second(a)) return a->output;
     talk_note(NULL, "--output is for host 0: of many hosts, it alone writes the model");
     return NULL;
 }
@@ -83,9 +84,11 @@ int train_run(struct shmtrain_store *store, const struct arguments *a) {
     const char *data = files_named(a, 0, files_standard(a));
     struct show show;
     bool stdout_is_taken = false;
+    int status = 0;
     if (!data) return 2;
+    if (!task_has_part(store, a, &status)) return status;
     const char *output = output_here(a);
-    int status = check_files(store, a, output, data, &stdout_is_taken);
+    status = check_files(store, a, output, data, &stdout_is_taken);
     if (status == 0) status = show_open(&show, store, a, stdout_is_taken);
     if (status != 0) return status;
     show_listen(&show);

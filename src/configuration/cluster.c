@@ -75,8 +75,12 @@ static int ask_launcher(const char *given_as, struct shmt_cluster *out, struct s
 
 int shmt_cluster_parse(const char *given_as, const char *text, struct shmt_cluster *out, struct shmt_error *e) {
     *out = (struct shmt_cluster){0};
+    return strcmp(text, "mpi") == 0 ? ask_launcher(given_as, out, e) : shmt_cluster_parse_list(given_as, text, out, e);
+}
+
+int shmt_cluster_parse_list(const char *given_as, const char *text, struct shmt_cluster *out, struct shmt_error *e) {
+    *out = (struct shmt_cluster){0};
     if (text[0] == '\0') return 0;
-    if (strcmp(text, "mpi") == 0) return ask_launcher(given_as, out, e);
     if (strlen(text) > MOST_TEXT) return shmt_refuse(e, "%s: more than %d characters", given_as, MOST_TEXT);
     for (const char *at = text;; at++) {
         const size_t n = strcspn(at, ",");

@@ -1,4 +1,4 @@
-/* Option `hosts`: the hosts of a run, in the order of their ranks. Texts to places in them. */
+/* Lists of hosts, as in option `hosts`, in the order of their ranks. Texts to places in them. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,6 +23,9 @@ struct shmt_cluster {
 /* "a:5000,b:5000,[2001:db8::7]:5000" into *out; "": none; "mpi": the processes that MPI's launcher has started, as this process's
  * environment has them. `given_as` is how the user wrote the option. Errors: _USAGE. */
 int shmt_cluster_parse(const char *given_as, const char *text, struct shmt_cluster *out, struct shmt_error *e);
+
+/* The same, where there is nothing but lists. */
+int shmt_cluster_parse_list(const char *given_as, const char *text, struct shmt_cluster *out, struct shmt_error *e);
 
 /* "NAME:PORT" of a host, behind `prefix`; not of those of MPI. */
 void shmt_cluster_name(const struct shmt_cluster *cluster, const char *text, uint32_t rank, const char *prefix,

@@ -8,9 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "configuration/race.h"
-#include "configuration/slow.h"
-#include "base/duration.h"
+#include "configuration/options_priv.h"
+#include "configuration/role.h"
 #include "base/plain.h"
 #include "consistency/chunks.h"
 #include "data/columns.h"
@@ -223,6 +222,14 @@ static const struct shmt_option_row ROWS[] = {
      TEXT, AT(hosts), 0, 0, NULL},
     {{"rank", 0, "I", "none", ENV("RANK"), HOSTS, "which of them this one is, from 0"},
      COUNT, AT(rank), 0, SHMT_MAX_HOSTS - 1, "none"},
+    {{"role", 0, "NAME", "", ENV("ROLE"), HOSTS, "as TensorFlow has it: worker, ps, chief or master (help systems)"},
+     CHOICE, AT(role), 0, 0, "worker|ps|chief|master"},
+    {{"task-index", 0, "I", "none", ENV("TASK_INDEX"), HOSTS, "which of its role's hosts this one is, from 0"},
+     COUNT, AT(task_index), 0, SHMT_MAX_HOSTS - 1, "none"},
+    {{"ps-hosts", 0, "LIST", "", ENV("PS_HOSTS"), HOSTS, "parameter servers: such a task ends at once, with success"},
+     TEXT, AT(ps_hosts), 0, 0, NULL},
+    {{"worker-hosts", 0, "LIST", "", ENV("WORKER_HOSTS"), HOSTS, "NAME:PORT of each worker's host, the chief's first"},
+     TEXT, AT(worker_hosts), 0, 0, NULL},
     {{"key", 0, "FILE", "", ENV("KEY"), HOSTS, "this host's secret key, made by shmtrain keygen"},
      TEXT, AT(key), 0, 0, NULL},
     {{"peers", 0, "FILE", "", ENV("PEERS"), HOSTS, "public keys of all hosts, a line each, by rank"},
@@ -293,92 +300,6 @@ static int set_text(struct shmt_config *config, const struct shmt_option_row *ro
     return 0;
 }
 
-/* ---- texts that are parsed when they are set ---- */
-
-bool shmt_config_staleness(const char *value, uint64_t *out) {
-    *out = SHMT_STALENESS_INF;
-    return strcmp(value, "inf") == 0 || (shmt_plain_count(value, out) && *out < SHMT_STALENESS_INF);
-}
-
-static int parse_mode(const char *given_as, const char *value, struct shmt_config_parsed *out, struct shmt_error *e) {
-    return strcmp(value, "auto") == 0 ? 0 : shmt_mode_parse(given_as, value, &out->mode, e);
-}
-
-static int parse_staleness(const char *given_as, const char *value, struct shmt_config_parsed *out, struct shmt_error *e) {
-    uint64_t clocks = 0;
-    if (value[0] != '\0' && !shmt_config_staleness(value, &clocks))
-        return shmt_refuse(e, "%s %.60s: expected a whole number of clocks, or inf", given_as, value);
-    out->staleness = clocks;
-    return 0;
-}
-
-static int parse_slow(const char *given_as, const char *value, struct shmt_config_parsed *out, struct shmt_error *e) {
-    return shmt_slow_parse(given_as, value, &out->slow, e);
-}
-
-static int parse_race(const char *given_as, const char *value, struct shmt_config_parsed *out, struct shmt_error *e) {
-    return shmt_race_parse(given_as, value, &out->race_ns, &out->race_share, e);
-}
-
-static int parse_cpu(const char *given_as, const char *value, struct shmt_config_parsed *out, struct shmt_error *e) {
-    return shmt_cpu_parse(given_as, value, &out->cpu, e);
-}
-
-static int parse_stall_timeout(const char *given_as, const char *value, struct shmt_config_parsed *out, struct shmt_error *e) {
-    uint64_t ns = 0;
-    if (strcmp(value, "none") != 0 && !shmt_duration_parse(value, &ns))
-        return shmt_refuse(e, "%s %.60s: expected a time, as in 30s, 500ms or 2m (a number alone: seconds), or none", given_as,
-                           value[0] ? value : "\"\"");
-    out->stall_timeout_ns = ns;
-    return 0;
-}
-
-static int parse_every(const char *given_as, const char *value, struct shmt_config_parsed *out, struct shmt_error *e) {
-    return shmt_every_parse(given_as, value, &out->checkpoint_every, e);
-}
-
-static int parse_spawn(const char *given_as, const char *value, struct shmt_config_parsed *out, struct shmt_error *e) {
-    return shmt_spawn_parse(given_as, value, &out->spawn, e);
-}
-
-static int parse_sim(const char *given_as, const char *value, struct shmt_config_parsed *out, struct shmt_error *e) {
-    return shmt_sim_parse(given_as, value, &out->sim, e);
-}
-
-static int parse_hosts(const char *given_as, const char *value, struct shmt_config_parsed *out, struct shmt_error *e) {
-    return shmt_cluster_parse(given_as, value, &out->hosts, e);
-}
-
-static int parse_host_timeout(const char *given_as, const char *value, struct shmt_config_parsed *out, struct shmt_error *e) {
-    const uint64_t least_ns = 2000000000, most_ns = UINT64_C(86400) * 1000000000;
-    if (!shmt_duration_parse(value, &out->host_timeout_ns) || out->host_timeout_ns < least_ns || out->host_timeout_ns > most_ns)
-        return shmt_refuse(e, "%s %.60s: expected a time from 2s to 24h, as in 30s or 2m (a number alone: seconds)", given_as,
-                           value[0] ? value : "\"\"");
-    return 0;
-}
-
-static const struct {
-    const char *option;
-    int (*parse)(const char *given_as, const char *value, struct shmt_config_parsed *out, struct shmt_error *e);
-} PARSED[] = {{"mode", parse_mode},
-              {"staleness", parse_staleness},
-              {"slow", parse_slow},
-              {"race-window", parse_race},
-              {"cpu", parse_cpu},
-              {"stall-timeout", parse_stall_timeout},
-              {"checkpoint-every", parse_every},
-              {"spawn", parse_spawn},
-              {"sim", parse_sim},
-              {"hosts", parse_hosts},
-              {"host-timeout", parse_host_timeout}};
-
-static int parse_text(struct shmt_config *config, const char *option, const char *given_as, const char *value,
-                      struct shmt_error *e) {
-    for (size_t i = 0; i < sizeof PARSED / sizeof *PARSED; i++)
-        if (strcmp(PARSED[i].option, option) == 0) return PARSED[i].parse(given_as, value, &config->parsed, e);
-    return 0;
-}
-
 static int set_row(struct shmt_config *config, const struct shmt_option_row *row, const char *given_as, const char *value,
                    struct shmt_error *e) {
     uint64_t count;
@@ -411,7 +332,7 @@ static int set_row(struct shmt_config *config, const struct shmt_option_row *row
         case WORD:
             return find_choice(row, value, &count) ? set_text(config, row, value, e) : refuse(row, given_as, value, e);
         case TEXT: {
-            const int rc = parse_text(config, row->option.name, given_as, value, e);
+            const int rc = shmt_option_parse_text(row->option.name, given_as, value, &config->parsed, e);
             return rc == 0 ? set_text(config, row, value, e) : rc;
         }
     }
@@ -432,6 +353,7 @@ static int give_row(struct shmt_config *config, size_t i, const char *given_as, 
     const bool is_keep = strcmp(ROWS[i].option.name, "keep") == 0, best = is_keep && strcmp(value, "best") == 0;
     const int rc = best ? 0 : set_row(config, &ROWS[i], given_as, value, e);
     if (rc == 0) mark_given(config, i, value);
+    if (rc == 0) shmt_role_settle(config);
     if (best) config->keep = SHMT_KEEP_BEST;
     return rc;
 }

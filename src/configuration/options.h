@@ -22,6 +22,7 @@ enum { SHMT_MOST_OPTIONS = 128 }; /* rows of the table */
 /* Choices that no other header has, as their rows list them. */
 enum { SHMT_FLIGHT_REDO, SHMT_FLIGHT_SKIP };
 enum { SHMT_STALL_REPORT, SHMT_STALL_KILL, SHMT_STALL_ABORT };
+enum { SHMT_ROLE_WORKER, SHMT_ROLE_PS, SHMT_ROLE_CHIEF, SHMT_ROLE_MASTER }; /* or SHMT_UNSAID */
 enum { SHMT_SCALING_AUTO, SHMT_SCALING_YES, SHMT_SCALING_NO };
 enum { SHMT_COLUMNS_AUTO, SHMT_COLUMNS_GIVEN };
 enum { SHMT_BINDING_CORE, SHMT_BINDING_NODE, SHMT_BINDING_NONE };
@@ -41,7 +42,8 @@ struct shmt_config_parsed {
     struct shmt_every checkpoint_every;
     struct shmt_spawn spawn;
     struct shmt_sim sim;
-    struct shmt_cluster hosts;
+    struct shmt_cluster hosts;               /* of a run: those of hosts or of worker-hosts (role.h) */
+    struct shmt_cluster listed, workers, ps; /* options hosts, worker-hosts, ps-hosts */
     uint64_t host_timeout_ns;
 };
 
@@ -90,7 +92,10 @@ struct shmt_config {
     char *name;         /* of the store; "": none */
     char *hosts;        /* "": this one alone */
     uint64_t rank;      /* of this host; counts with hosts only */
-    char *key, *peers;  /* files; "": none */
+    uint64_t role;      /* SHMT_UNSAID, SHMT_ROLE_WORKER, ... */
+    uint64_t task_index;
+    char *ps_hosts, *worker_hosts;
+    char *key, *peers; /* files; "": none */
     uint64_t insecure;
     char *host_timeout; /* a time */
     char *mode;         /* "auto": by the model's cost */
@@ -151,11 +156,8 @@ bool shmt_config_has(const char *name);
 /* Whether an option was set, by whatever way, to anything but "automatic" or off. */
 bool shmt_config_is_given(const struct shmt_config *config, const char *name);
 
-/* The rank of this host, of those of a run; 0 where it is alone. */
-static inline uint32_t shmt_config_host(const struct shmt_config *config) {
-    const struct shmt_cluster *hosts = &config->parsed.hosts;
-    return hosts->mpi ? hosts->self : hosts->n > 1 ? (uint32_t)config->rank : 0;
-}
+/* The rank of this host, of those of a run; 0 where it is alone. However that was said: role.h. */
+uint32_t shmt_config_host(const struct shmt_config *config);
 
 /* The first of `options` (up to a NULL) that is; NULL: none. */
 const char *shmt_config_any_given(const struct shmt_config *config, const char *const *options);

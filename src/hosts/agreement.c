@@ -9,6 +9,7 @@
 #include <xxhash.h>
 
 #include "base/plain.h"
+#include "configuration/role.h"
 #include "keeping/parameters.h"
 #include "ps/spec_fields.h"
 #include "workers/run.h"
@@ -90,11 +91,11 @@ static void state_tables(struct shmt_facts *out, const struct shmt_run *run) {
 
 void shmt_agreement_state(struct shmt_run *run, const struct shmt_agreed *what, struct shmt_facts *out) {
     SHMT_PLAIN_NUMBERS;
+    const char *hosts = shmt_role_text(run->config);
     *out = (struct shmt_facts){0};
     shmt_facts_add(out, "resume", "%s", run->config->resume ? "yes" : "no"); /* first: see newest.c */
     shmt_facts_add(out, "version", "%s", PACKAGE_VERSION);
-    shmt_facts_add(out, "list of hosts", "%.1800s (%016llx)", run->config->hosts,
-                   (unsigned long long)hash_more(0, run->config->hosts, strlen(run->config->hosts)));
+    shmt_facts_add(out, "list of hosts", "%.1800s (%016llx)", hosts, (unsigned long long)hash_more(0, hosts, strlen(hosts)));
     shmt_facts_add(out, "model", "%s%s%s", what->model ? what->model->name : "a worker function", what->model ? " " : "",
                    what->model ? run->texts.joined : "");
     state_data(out, "training data", what->train);

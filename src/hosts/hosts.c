@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "backends/shm/shm.h"
+#include "configuration/role.h"
 #include "hosts/hosts_priv.h"
 #include "hosts/key_files.h"
 #include "carriers/mpi_stream.h"
@@ -56,9 +57,13 @@ static int check_mpi(const struct shmt_config *c, struct shmt_error *e) {
 static int check_options(const struct shmt_run *run, struct shmt_error *e) {
     const struct shmt_config *c = run->config;
     const struct shmt_cluster *hosts = &c->parsed.hosts;
-    static const char *const ALONE[] = {"rank", "key", "peers", "insecure", NULL};
+    static const char *const ALONE[] = {"key", "peers", "insecure", NULL};
     static const char *const NOT_YET[] = {"name", "record", "replay", NULL};
     const char *vain = shmt_config_any_given(c, ALONE);
+    const int rc = shmt_role_check(c, e);
+    if (rc < 0) return rc;
+    if (!shmt_role_has_part(c))
+        return shmt_refuse(e, "--role ps: worker hosts hold the parameters themselves, so this task has nothing to run");
     if (hosts->n == 0 && vain) return shmt_refuse(e, "--%s is for a run over several hosts: name them with --hosts", vain);
     if (hosts->n <= 1) return 0;
     if ((vain = shmt_config_any_given(c, NOT_YET)) || run->fits)
@@ -67,20 +72,14 @@ static int check_options(const struct shmt_run *run, struct shmt_error *e) {
         return shmt_refuse(e,
                            "over several hosts checkpoints are written behind epochs: give --checkpoint-every a time (60s), or "
                            "epochs (\"1 epoch\")");
-    if (!hosts->mpi && !shmt_config_is_given(c, "rank"))
-        return shmt_refuse(e, "--hosts names %u hosts: say with --rank which of them this one is, from 0 to %u", hosts->n,
-                           hosts->n - 1);
-    if (!hosts->mpi && c->rank >= hosts->n)
-        return shmt_refuse(e, "--rank %llu: --hosts names %u hosts, whose ranks are 0 to %u", (unsigned long long)c->rank,
-                           hosts->n, hosts->n - 1);
-    if (run->backend != &SHMT_BACKEND_SHM) return shmt_refuse(e, "--hosts needs --backend shm");
+    if (run->backend != &SHMT_BACKEND_SHM) return shmt_refuse(e, "--%s needs --backend shm", shmt_role_option(c));
     if (c->parsed.spawn.kind == &SHMT_TEAM_FIBERS)
-        return shmt_refuse(e, "--hosts: workers in virtual time have no network: leave out --spawn fibers");
+        return shmt_refuse(e, "--%s: workers in virtual time have no network: leave out --spawn fibers", shmt_role_option(c));
     if (hosts->mpi) return check_mpi(c, e);
     if ((c->key[0] != '\0') != (c->peers[0] != '\0'))
         return shmt_refuse(e, "--key and --peers belong together: this host's key, and those of all");
     if (c->key[0] && c->insecure) return shmt_refuse(e, "--insecure is to go without keys: leave it out, or --key and --peers");
-    if (c->key[0] || c->insecure || shmt_cluster_is_loopback(hosts, c->hosts)) return 0;
+    if (c->key[0] || c->insecure || shmt_cluster_is_loopback(hosts, shmt_role_text(c))) return 0;
     return shmt_refuse(
         e,
         "over a network hosts need keys: make one on each with shmtrain keygen, and use --key and --peers; or say --insecure "
@@ -90,7 +89,7 @@ static int check_options(const struct shmt_run *run, struct shmt_error *e) {
 static int make_plan(const struct shmt_run *run, struct shmt_link_plan *out, struct shmt_error *e) {
     const struct shmt_config *c = run->config;
     *out = (struct shmt_link_plan){.hosts = c->parsed.hosts,
-                                   .hosts_text = c->hosts,
+                                   .hosts_text = shmt_role_text(c),
                                    .self = shmt_config_host(c),
                                    .has_keys = c->key[0] != '\0',
                                    .lost_ns = c->parsed.host_timeout_ns};
@@ -217,7 +216,7 @@ static int keep_names(struct shmt_run *run) {
 void shmt_hosts_name(const struct shmt_run *run, uint32_t rank, char out[SHMT_MOST_HOST_TEXT]) {
     const struct shmt_config *c = run->config;
     if (!c->parsed.hosts.mpi)
-        shmt_cluster_name(&c->parsed.hosts, c->hosts, rank, "", out);
+        shmt_cluster_name(&c->parsed.hosts, shmt_role_text(c), rank, "", out);
     else if (run->hosts->names)
         snprintf(out, SHMT_MOST_HOST_TEXT, "%.*s", SHMT_MPI_NAME, run->hosts->names + (size_t)rank * SHMT_MPI_NAME);
     else
