@@ -35,7 +35,8 @@ static void put_special(FILE *out, const struct shmt_drill *d) {
     if (cuts + lost_hosts > 0)
         fprintf(out, "Links between hosts were stopped %u time%s, and %u host%s killed.\n", cuts, plural(cuts), lost_hosts,
                 lost_hosts == 1 ? " was" : "s were");
-    if (resumed > 0) fprintf(out, "%u run%s were killed and then resumed from a checkpoint.\n", resumed, plural(resumed));
+    if (resumed > 0)
+        fprintf(out, "%u run%s killed and then resumed from a checkpoint.\n", resumed, resumed == 1 ? " was" : "s were");
 }
 
 /* Words with blanks between them, in as many lines as they take; the first one begins in this column. */
