@@ -18,8 +18,10 @@ enum place {
 
 #define PIECE_BYTES 16
 #define BLOCK_BYTES (8 + SHMT_FAR_BLOCK * 4)
+#define PART_BYTES  (BLOCK_BYTES + SHMT_FAR_BLOCK)
 
 _Static_assert(HEAD_BYTES + SHMT_MOST_PARCEL_BLOCKS * BLOCK_BYTES <= SHMT_MOST_BODY, "a parcel is one message");
+_Static_assert(HEAD_BYTES + SHMT_MOST_PARCEL_PARTS * PART_BYTES <= SHMT_MOST_BODY, "a parcel is one message");
 _Static_assert(HEAD_BYTES + SHMT_MOST_PARCEL_PIECES * PIECE_BYTES <= SHMT_MOST_BODY, "a parcel is one message");
 _Static_assert(SHMT_MAX_CHUNKS <= SHMT_MOST_PARCEL_PIECES, "the pieces of a batch are one parcel");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "floats go as they are");
@@ -32,6 +34,7 @@ _Static_assert(HEAD_BYTES + SHMT_MOST_PARCEL_TERMS * TERM_BYTES <= SHMT_MOST_BOD
 static uint64_t bytes_of(enum shmt_parcel_kind kind) {
     if (kind == SHMT_PARCEL_ROUND) return CLOCK_BYTES;
     if (kind == SHMT_PARCEL_TERMS) return TERM_BYTES;
+    if (kind == SHMT_PARCEL_PARTS) return PART_BYTES;
     return kind == SHMT_PARCEL_PIECES ? PIECE_BYTES : kind == SHMT_PARCEL_BLOCKS ? BLOCK_BYTES : 0;
 }
 
@@ -63,6 +66,13 @@ void shmt_parcel_put_block(unsigned char *entries, uint32_t i, uint64_t block, c
     memcpy(at + 8, values, SHMT_FAR_BLOCK * sizeof *values);
 }
 
+void shmt_parcel_put_part(unsigned char *entries, uint32_t i, uint64_t block, const struct shmt_merge_part *part) {
+    unsigned char *at = entries + (uint64_t)i * PART_BYTES;
+    shmt_put_little(at, block, 8);
+    memcpy(at + 8, part->value, sizeof part->value);
+    memcpy(at + BLOCK_BYTES, part->count, sizeof part->count);
+}
+
 void shmt_parcel_put_terms(unsigned char *entries, const struct shmt_far_terms *terms) {
     if (terms->n == 0) return;
     memcpy(entries, terms->id, terms->n * sizeof(uint32_t));
@@ -91,7 +101,7 @@ bool shmt_parcel_read(const unsigned char *bytes, uint64_t n_bytes, struct shmt_
                                        .number = shmt_get_little(bytes + AT_NUMBER, 8),
                                        .flag = bytes[AT_FLAG] != 0,
                                        .entries = bytes + HEAD_BYTES};
-    const bool is_kind = parcel.kind >= SHMT_PARCEL_PIECES && parcel.kind <= SHMT_PARCEL_TERMS;
+    const bool is_kind = parcel.kind >= SHMT_PARCEL_PIECES && parcel.kind <= SHMT_PARCEL_PARTS;
     *why_out = "no such message about a batch";
     if (!is_kind || bytes[AT_FLAG] > 1 || shmt_get_little(bytes + AT_RESERVED, 2) != 0) return false;
     if (shmt_get_little(bytes + AT_RESERVED_TOO, 4) != 0 || (bytes_of(parcel.kind) == 0 && parcel.n > 0)) return false;
@@ -114,5 +124,12 @@ uint64_t shmt_parcel_clock(const struct shmt_parcel *parcel) { return shmt_get_l
 uint64_t shmt_parcel_block(const struct shmt_parcel *parcel, uint32_t i, float values_out[SHMT_FAR_BLOCK]) {
     const unsigned char *at = parcel->entries + (uint64_t)i * BLOCK_BYTES;
     memcpy(values_out, at + 8, SHMT_FAR_BLOCK * sizeof *values_out);
+    return shmt_get_little(at, 8);
+}
+
+uint64_t shmt_parcel_part(const struct shmt_parcel *parcel, uint32_t i, struct shmt_merge_part *out) {
+    const unsigned char *at = parcel->entries + (uint64_t)i * PART_BYTES;
+    if (out) memcpy(out->value, at + 8, sizeof out->value);
+    if (out) memcpy(out->count, at + BLOCK_BYTES, sizeof out->count);
     return shmt_get_little(at, 8);
 }
