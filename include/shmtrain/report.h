@@ -20,7 +20,10 @@ struct shmtrain_epoch {
     double valid_loss, valid_accuracy, valid_auc; /* of the parameters at its end, on the validation data */
     double objective,
         bound; /* option tolerance: the objective of the parameters at its end, and what no parameters come below */
-    uint64_t reserved[6];
+    uint64_t sent_bytes, received_bytes,
+        exchanges; /* over several hosts, by this one, in this epoch: exchanges are batches in `sync`,
+                                                       rounds in the live modes; 0: one host alone, or another program's run */
+    uint64_t reserved[3];
 };
 
 /* Delay: how many updates of others came between a worker's pull and its push (with replicas: that it had not seen when it
@@ -193,6 +196,10 @@ struct shmtrain_progress {
     uint64_t dropped, folded;        /* of all workers */
     uint32_t n_workers;
     const struct shmtrain_worker_progress *worker; /* (n_workers) */
+    uint32_t hosts;                                /* of the run; 1: one alone, and what follows is 0 */
+    uint64_t sent_bytes, received_bytes;           /* between hosts, by this one, since training began */
+    uint64_t exchanges; /* with the other hosts, since then: batches in `sync`, rounds in the live modes */
+    double sent_bytes_per_second, received_bytes_per_second; /* since the look before */
 };
 
 /* So many steps are done (option log-every): about every N of them, at the first look of the application behind that. */

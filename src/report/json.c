@@ -9,6 +9,9 @@
 
 /* Only epochs of fits have an objective. */
 static bool has_objective(const void *epoch) { return ((const struct shmtrain_epoch *)epoch)->objective > 0; }
+
+/* Nor does anybody but one of several hosts have others to hear of. */
+static bool has_traffic(const void *epoch) { return ((const struct shmtrain_epoch *)epoch)->exchanges > 0; }
 static json_t *gap_of(const void *epoch) { return shmt_json_number(shmtrain_epoch_gap(epoch)); }
 
 /* The numbers of a run in which nothing was measured mean nothing, whatever they are. */
@@ -34,10 +37,15 @@ static json_t *worker_or_null(const void *worker) {
 /* clang-format off */
 static const struct shmt_field PROOF[] = {FIELD(epoch, objective), FIELD(epoch, bound), MADE(NULL, "gap", gap_of), {0}};
 
+static const struct shmt_field TRAFFIC[] = {
+    FIELD(epoch, sent_bytes), FIELD(epoch, received_bytes), FIELD(epoch, exchanges),
+    {0}};
+
 const struct shmt_field SHMT_EPOCH[] = {
     FIELD(epoch, epoch), FLAG(epoch, partial), FIELD(epoch, examples), FIELD(epoch, seconds), FIELD(epoch, train_loss),
     GROUP(has_objective, PROOF),
     FIELD(epoch, valid_loss), FIELD(epoch, valid_accuracy), FIELD(epoch, valid_auc),
+    GROUP(has_traffic, TRAFFIC),
     {0}};
 
 /* The point of the consistency space. */
