@@ -46,15 +46,77 @@ static void parameters_are_those_of_one_host(void **state) {
     }
 }
 
+/* Of each epoch what is its own: they are alike. */
+static void assert_traffic_of_epochs(const json_t *epochs) {
+    size_t i;
+    json_t *epoch;
+    assert_int_equal(json_array_size(epochs), 2);
+    json_array_foreach(epochs, i, epoch) {
+        assert_true(program_number(epoch, "exchanges") == 94); /* 6000 / 64 */
+        assert_true(program_number(epoch, "sent_bytes") > 94 * 64 && program_number(epoch, "received_bytes") > 94 * 64);
+    }
+    const double first = program_number(json_array_get(epochs, 0), "sent_bytes");
+    assert_true(program_number(json_array_get(epochs, 1), "sent_bytes") < 1.5 * first);
+}
+
+/* The link has a row, and a curve of bytes; each of its turns is there. */
+static void assert_link_is_traced(const char *path) {
+    json_t *trace = json_load_file(path, JSON_REJECT_DUPLICATES, NULL), *event;
+    unsigned exchanges = 0, waits = 0, counters = 0, named = 0;
+    size_t i;
+    assert_non_null(trace);
+    json_array_foreach(json_object_get(trace, "traceEvents"), i, event) {
+        if (program_number(event, "pid") != 2) continue;
+        const char *name = json_string_value(json_object_get(event, "name"));
+        const json_t *args = json_object_get(event, "args");
+        if (strcmp(name, "process_name") == 0)
+            named += strcmp(json_string_value(json_object_get(args, "name")), "link to other hosts") == 0;
+        if (strcmp(name, "exchange") == 0) {
+            exchanges++;
+            assert_true(program_number(args, "sent_bytes") > 0 && program_number(args, "batch") < 2 * 94);
+        }
+        waits += strcmp(name, "wait for hosts") == 0;
+        if (strcmp(name, "network") != 0) continue;
+        counters++;
+        assert_string_equal(json_string_value(json_object_get(event, "ph")), "C");
+        assert_true(program_number(args, "sent B/s") > 0);
+    }
+    json_decref(trace);
+    assert_true(named == 1 && exchanges == 2 * 94 && counters == exchanges);
+    assert_true(waits > 0 && waits <= exchanges);
+}
+
+/* A short run may have no line of progress. */
+static void assert_metrics_have_traffic(const char *path) {
+    static char line[1 << 16];
+    unsigned epochs = 0;
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        json_t *o = json_loads(line, 0, NULL);
+        const char *event = json_string_value(json_object_get(o, "event"));
+        const bool goes_on = strcmp(event, "progress") == 0;
+        epochs += strcmp(event, "epoch") == 0;
+        if (goes_on || strcmp(event, "epoch") == 0)
+            assert_true(program_number(o, "exchanges") >= 0 && program_number(o, "received_bytes") >= 0);
+        if (goes_on) assert_true(program_number(o, "sent_bytes_per_second") >= 0);
+        json_decref(o);
+    }
+    fclose(f);
+    assert_int_equal(epochs, 2);
+}
+
 static void a_report_says_which_host_it_is_and_what_was_sent(void **state) {
     struct program *p[2];
     (void)state;
     choose_ports(2);
-    p[1] = START_HOST("1", "-q", "--json", "-w", "1", "-e", "1", SPARSE);
-    p[0] = START_HOST("0", "-w", "1", "-e", "1", SPARSE);
+    p[1] = START_HOST("1", "-q", "--json", "-w", "1", "-e", "2", "--trace", "t.json", SPARSE);
+    p[0] = START_HOST("0", "-w", "1", "-e", "2", "--metrics", "m.jsonl", SPARSE);
     program_finish(p[1]);
     program_assert_status(p[1], 0);
     json_t *report = program_json(p[1]);
+    assert_traffic_of_epochs(json_object_get(report, "epochs"));
+    assert_link_is_traced("t.json");
     assert_true(program_number(report, "hosts") == 2 && program_number(report, "host") == 1);
     assert_true(program_number(report, "sent_bytes") > 1000 && program_number(report, "received_bytes") > 1000);
     assert_string_equal(json_string_value(json_object_get(report, "write")), "aggregate"); /* nobody has named a mode */
@@ -63,6 +125,7 @@ static void a_report_says_which_host_it_is_and_what_was_sent(void **state) {
     assert_non_null(strstr(p[0]->text[OUT], "on host 0; there are 2 hosts"));
     assert_non_null(strstr(p[0]->text[OUT], "\nnetwork     "));
     for (const char *line = p[0]->text[OUT]; *line; line = strchr(line, '\n') + 1) assert_true(strcspn(line, "\n") <= 80);
+    assert_metrics_have_traffic("m.jsonl");
 }
 
 /* What all find at the end of an epoch ends them there; nobody begins another batch. */
