@@ -181,7 +181,7 @@ static void wait_for_hosts(struct shmt_exchange *x) {
         shmt_exchange_receive(x, shmt_now_ns() + SHMT_PULSE_NS);
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
         if (shmt_exchange_is_other(x, host) && shmt_lanes_peer(x->at.lanes, host, NULL) == SHMT_PEER_UNKNOWN)
-            shmt_exchange_fail(x, SHMTRAIN_E_DIED, "has not come", host);
+            (void)shmt_lanes_fail_absent(x->at.lanes, host, &x->error);
     if (x->error.status == 0 && !shmt_agreement_all_ready(x->at.agreement))
         shmt_fail(&x->error, SHMTRAIN_E_DIED, "not all hosts are ready");
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
