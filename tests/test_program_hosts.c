@@ -246,28 +246,54 @@ static void a_port_that_is_taken_is_named(void **state) {
 
 /* ---- keys ---- */
 
-static void hosts_with_keys_meet_and_a_stranger_does_not(void **state) {
-    char one[17], many[17], line[64];
-    (void)state;
-    FILE *peers = fopen("peers", "w");
+/* The file of --peers for hosts with these public keys. */
+static void write_peers(const char *path, const char *first, const char *second) {
+    const char *const from[] = {first, second};
+    char line[64];
+    FILE *peers = fopen(path, "w");
     for (int i = 0; i < 2; i++) {
-        program_assert_status(RUN("keygen", i ? "b.key" : "a.key"), 0);
-        FILE *public = fopen(i ? "b.key.pub" : "a.key.pub", "r");
+        FILE *public = fopen(from[i], "r");
         assert_non_null(fgets(line, sizeof line, public));
         fputs(line, peers);
         fclose(public);
     }
     fclose(peers);
+}
+
+static void hosts_with_keys_meet_and_others_hear_why_they_do_not(void **state) {
+    char one[17], many[17], list[4][64], both[64];
+    (void)state;
+    for (int i = 0; i < 2; i++) program_assert_status(RUN("keygen", i ? "b.key" : "a.key"), 0);
+    write_peers("peers", "a.key.pub", "b.key.pub");
     program_assert_refused(RUN("keygen", "a.key"), 2, "a.key is there already");
     HASH(one, "-w", "1", "--mode", "sync", "-e", "1", SPARSE);
-    choose_ports(2);
-    struct program *a = START_HOST("0", "--key", "a.key", "--peers", "peers", "-q", "--json", "-w", "1", "-e", "1", SPARSE);
-    struct program *stranger = START_HOST("1", "-w", "1", "-e", "1", SPARSE); /* without a key */
-    program_wait_for(stranger, ERR, "waiting for host 0");
+    choose_ports(6);
+    snprintf(both, sizeof both, "%s,%s", g_hosts[0], g_hosts[1]);
+    struct program *a = START("--hosts", both, "--rank", "0", "--key", "a.key", "--peers", "peers", "-q", "--json", "-w", "1",
+                              "-e", "1", SPARSE);
+    program_assert_status(RUN("keygen", "c.key"), 0);
+    program_assert_status(RUN("keygen", "d.key"), 0);
+    write_peers("of_c", "a.key.pub", "c.key.pub");
+    write_peers("of_b", "d.key.pub", "b.key.pub");
+    for (int i = 0; i < 4; i++) /* each on a port of its own; the last one knows no name of host 0 */
+        snprintf(list[i], sizeof list[i], "%s,%s", i == 3 ? "a..b:7001" : g_hosts[0], g_hosts[2 + i]);
+    struct program *const vain[] = {
+        START("--hosts", list[0], "--rank", "1", "-w", "1", SPARSE), /* without a key */
+        START("--hosts", list[1], "--rank", "1", "--key", "c.key", "--peers", "of_c", "-w", "1", SPARSE),
+        START("--hosts", list[2], "--rank", "1", "--key", "b.key", "--peers", "of_b", "-w", "1", SPARSE),
+        START("--hosts", list[3], "--rank", "1", "--key", "b.key", "--peers", "peers", "-w", "1", SPARSE)};
+    static const char *const WHY[] = {"): it has keys, and this host has none", "): it refuses this host's key",
+                                      "): its key is not the one in --peers", "): no name server knows \"a..b\""};
     program_wait_for(a, ERR, "waiting for host 1");
-    assert_int_equal(kill(stranger->pid, SIGINT), 0);
-    end_with(stranger, 130, NULL);
-    struct program *b = START_HOST("1", "--key", "b.key", "--peers", "peers", "-q", "--json", "-w", "1", "-e", "1", SPARSE);
+    program_wait_for(a, ERR, "somebody (127.0.0.1) with a key that is not in --peers was refused");
+    for (int i = 0; i < 4; i++) {
+        program_wait_for(vain[i], ERR, "waiting for host 0 (");
+        program_wait_for(vain[i], ERR, WHY[i]);
+        assert_int_equal(kill(vain[i]->pid, SIGINT), 0);
+        end_with(vain[i], 130, NULL);
+    }
+    struct program *b = START("--hosts", both, "--rank", "1", "--key", "b.key", "--peers", "peers", "-q", "--json", "-w", "1",
+                              "-e", "1", SPARSE);
     hash_of(a, many);
     assert_string_equal(many, one);
     hash_of(b, many);
@@ -441,7 +467,7 @@ int main(void) {
                                        PROGRAM_TEST(of_three_hosts_all_hear_which_one_differs),
                                        PROGRAM_TEST(options_that_do_not_fit_are_refused),
                                        PROGRAM_TEST(a_port_that_is_taken_is_named),
-                                       PROGRAM_TEST(hosts_with_keys_meet_and_a_stranger_does_not),
+                                       PROGRAM_TEST(hosts_with_keys_meet_and_others_hear_why_they_do_not),
                                        PROGRAM_TEST(a_host_that_dies_ends_the_others_which_name_it),
                                        PROGRAM_TEST(a_link_that_dies_ends_its_host),
                                        PROGRAM_TEST(a_stop_on_one_host_ends_all_with_the_same_parameters),
