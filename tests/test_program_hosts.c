@@ -118,12 +118,15 @@ static void a_report_says_which_host_it_is_and_what_was_sent(void **state) {
     assert_traffic_of_epochs(json_object_get(report, "epochs"));
     assert_link_is_traced("t.json");
     assert_true(program_number(report, "hosts") == 2 && program_number(report, "host") == 1);
+    const double waited = program_number(report, "wait_hosts_fraction");
+    assert_true(waited > 0 && waited <= program_number(report, "wait_fraction"));
     assert_true(program_number(report, "sent_bytes") > 1000 && program_number(report, "received_bytes") > 1000);
     assert_string_equal(json_string_value(json_object_get(report, "write")), "aggregate"); /* nobody has named a mode */
     json_decref(report);
     end_with(p[0], 0, NULL);
     assert_non_null(strstr(p[0]->text[OUT], "on host 0; there are 2 hosts"));
     assert_non_null(strstr(p[0]->text[OUT], "\nnetwork     "));
+    assert_non_null(strstr(p[0]->text[OUT], " received, waited for "));
     for (const char *line = p[0]->text[OUT]; *line; line = strchr(line, '\n') + 1) assert_true(strcspn(line, "\n") <= 80);
     assert_metrics_have_traffic("m.jsonl");
 }
