@@ -36,7 +36,7 @@ __attribute__((format(printf, 2, 3))) static void add(char out[SHMT_WAITING_LINE
 
 /* "waiting for host 1 (b:5000), host 2 (c:5000): nothing listens there yet; host 3 (d:5000)": those of one reason stand together. */
 static void name_missing(const struct shmt_waiting *w, char out[SHMT_WAITING_LINE]) {
-    char why[SHMT_MOST_HOSTS][SHMT_WHY];
+    char why[SHMT_MOST_HOSTS][SHMT_WHY] = {""};
     bool is_named[SHMT_MOST_HOSTS] = {false};
     for (uint32_t host = 0; host < w->n_hosts; host++)
         if (is_missing(w, host)) shmt_lanes_why(w->lanes, host, why[host]);
