@@ -194,4 +194,5 @@ static int plan(struct shmt_exchange *x) {
     return 0;
 }
 
-const struct shmt_turns SHMT_TURNS_BATCHES = {.plan = plan, .take = take, .most_bytes = most_bytes, .epoch = epoch};
+const struct shmt_turns SHMT_TURNS_BATCHES = {
+    .plan = plan, .take = take, .most_bytes = most_bytes, .behind = SHMT_EVENT_WAIT, .epoch = epoch};
