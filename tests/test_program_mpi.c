@@ -170,7 +170,7 @@ static void a_build_without_that_mpi_says_what_to_install(void **state) {
              g_program, g_program);
     assert_int_equal(system(line), 0);
     struct program *p = program_run(prepare_alone, (const char *const[]){"alone/bin/shmtrain", "-w", "1", SPARSE, NULL});
-    program_assert_refused(p, 1, "this shmtrain was built without Open MPI: install its headers (libopenmpi-dev)");
+    program_assert_refused(p, 1, "there is no shmtrain-link-openmpi, which calls Open MPI: install its headers (libopenmpi-dev)");
     assert_int_equal(system("rm -r alone"), 0);
 }
 

@@ -20,10 +20,12 @@
 
 _Static_assert(sizeof(struct shmt_desk_work) <= SHMT_MOST_AGREED, "a spec is one packet");
 
-#define RUN      1                      /* all hosts of a run have the same list, which they compare */
-#define START_NS UINT64_C(600000000000) /* how long to wait for hosts that have not come */
-#define LOOK_NS  UINT64_C(250000000)    /* between two looks at who is there */
-#define FLUSH_NS UINT64_C(200000000)    /* for what was said, before a host leaves a run that it has given up */
+#define RUN       1                      /* all hosts of a run have the same list, which they compare */
+#define START_NS  UINT64_C(600000000000) /* how long to wait for hosts that have not come */
+#define QUIET_NS  UINT64_C(2000000000)   /* until somebody hears that MPI has not started yet, */
+#define REMIND_NS UINT64_C(60000000000)  /* ... and again */
+#define LOOK_NS   UINT64_C(250000000)    /* between two looks at who is there */
+#define FLUSH_NS  UINT64_C(200000000)    /* for what was said, before a host leaves a run that it has given up */
 
 struct server {
     const struct shmt_link_plan *plan;
@@ -33,6 +35,7 @@ struct server {
     struct shmt_lanes *lanes;
     struct shmt_agreement *agreement;
     uint64_t look_ns;
+    uint64_t remind_ns, give_up_ns; /* while MPI starts */
     struct shmt_waiting waiting;
     bool suspected[SHMT_MAX_HOSTS];
     uint32_t ender;
@@ -79,6 +82,17 @@ static bool is_wanted(void *arg) {
     return !s->hung_up;
 }
 
+/* While MPI starts, which takes until all hosts do it. */
+static bool awaits_mpi(void *arg) {
+    struct server *s = arg;
+    const uint64_t now_ns = shmt_now_ns();
+    if (now_ns >= s->remind_ns) {
+        say(s, SHMT_DESK_NOTE, "waiting for MPI, which starts when all hosts are there");
+        s->remind_ns = now_ns + REMIND_NS;
+    }
+    return now_ns < s->give_up_ns && is_wanted(s);
+}
+
 static bool goes_on(void *arg) {
     struct server *s = arg;
     const uint64_t now_ns = shmt_now_ns();
@@ -94,7 +108,9 @@ static bool goes_on(void *arg) {
 static int open_mpi(struct server *s, struct shmt_error *e) {
     const struct shmt_link_plan *plan = s->plan;
     const struct shmt_mpi_spec spec = {
-        .self = plan->self, .n_hosts = plan->hosts.n, .program = plan->mpi_program, .goes_on = is_wanted, .arg = s};
+        .self = plan->self, .n_hosts = plan->hosts.n, .program = plan->mpi_program, .goes_on = awaits_mpi, .arg = s};
+    s->remind_ns = shmt_now_ns() + QUIET_NS;
+    s->give_up_ns = shmt_now_ns() + START_NS;
     const int rc = shmt_mpi_open(&spec, &s->carrier, e);
     for (uint32_t host = 0; host < plan->hosts.n && rc == 0; host++)
         snprintf((char *)s->out.bytes + (size_t)host * SHMT_MPI_NAME, SHMT_MPI_NAME, "%s", shmt_mpi_name_of(s->carrier, host));
