@@ -3,8 +3,9 @@
 
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
+#include <shmtrain/hosts.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -32,7 +33,11 @@ static bool is_linked(const struct shmt_run *run) { return run->hosts->packet !=
 /* ---- options ---- */
 
 /* In this process. */
-static _Atomic uint32_t mpi_has_begun;
+static _Atomic uint32_t mpi_is_begun, mpi_has_begun; /* a run has tried to; MPI has, on all hosts */
+
+int shmtrain_mpi_has_begun(void) {
+    return load_relaxed(&mpi_has_begun) != 0;
+} /* relaxed: a flag that carries nothing but itself */
 
 static int check_mpi(const struct shmt_config *c, struct shmt_error *e) {
     static const char *const OTHERS[] = {"rank", "key", "peers", "insecure", NULL};
@@ -40,7 +45,7 @@ static int check_mpi(const struct shmt_config *c, struct shmt_error *e) {
     if (vain)
         return shmt_refuse(e, "--%s is for hosts that --hosts names: with MPI, its launcher knows them; leave it out", vain);
     /* relaxed: runs of one process that begin at the same time are not told apart by it, and MPI itself refuses the second one */
-    if (load_relaxed(&mpi_has_begun))
+    if (load_relaxed(&mpi_is_begun))
         return shmt_refuse(
             e,
             "MPI begins once in each process that its launcher starts, and this one has had a run with it: make it one "
@@ -245,11 +250,12 @@ int shmt_hosts_begin(struct shmt_run *run) {
     struct shmt_link_plan *plan = malloc(sizeof *plan); /* with secrets */
     if (!plan) return shmt_no_memory(e, "for the link");
     rc = make_plan(run, plan, e);
-    if (rc == 0 && plan->hosts.mpi) store_relaxed(&mpi_has_begun, 1);
+    if (rc == 0 && plan->hosts.mpi) store_relaxed(&mpi_is_begun, 1);
     if (rc == 0) rc = shmt_link_fork(plan, &run->hosts->desk, &run->hosts->link, e);
     explicit_bzero(plan, sizeof *plan);
     free(plan);
     if (rc == 0) rc = await(run, SHMT_DESK_OPEN);
+    if (rc == 0 && run->config->parsed.hosts.mpi) store_relaxed(&mpi_has_begun, 1);
     return rc == 0 ? keep_names(run) : rc;
 }
 
