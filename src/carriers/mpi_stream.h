@@ -16,7 +16,7 @@
 
 enum shmt_mpi_kind {
     SHMT_MPI_HELLO =
-        1, /* program: MPI has started; `peer` is this host's rank, `count` SHMT_MPI_VERSION, the bytes are the names of all (SHMT_MPI_NAME each) */
+        1, /* program: MPI has started; `peer`: this host's rank, `count`: the version; names of all (SHMT_MPI_NAME each) */
     SHMT_MPI_FRAME, /* both: a frame to or from `peer`, its head and its body */
     SHMT_MPI_SENT,  /* program: `count` frames to `peer` are not ours any more */
     SHMT_MPI_LEAVE  /* carrier: its last word; the program is to end MPI, and itself */
