@@ -8,7 +8,7 @@
 #include <string.h>
 
 /* As in src/mpi. */
-int __lsan_is_turned_off(void);
+__attribute__((visibility("default"))) int __lsan_is_turned_off(void);
 int __lsan_is_turned_off(void) { return 1; }
 
 #define DATA "builtin:sparse:examples=500"
