@@ -56,22 +56,33 @@ static int number_of(const char *open_mpi, const char *mpich) {
     return text && text[0] >= '0' && text[0] <= '9' ? atoi(text) : -1;
 }
 
-/* A run wants all cores of its host; hosts on one machine, which have all of it each, share them out. Open MPI binds each process to one
- * core where there are few of them. */
+/* `here` processes are on this machine, and this one may use n of its `there` processors. Open MPI binds each process to one core where there
+ * are few of them. */
+static void note_places(int here, long n, long there) {
+    const bool may_be_bound = getenv("OMPI_COMM_WORLD_RANK") && n <= 2 && n * here < there;
+    char line[160];
+    if (here > 1 && (uint32_t)here == mpi.n) {
+        snprintf(line, sizeof line, "all %d hosts are on this machine: one process with -w %d shares memory, and is faster",
+                 here, here);
+        talk_note(NULL, line);
+    }
+    if (!may_be_bound) return;
+    snprintf(line, sizeof line,
+             "this process may use %ld of %ld processors: if mpirun has bound it, mpirun --bind-to none gives it all", n,
+             there);
+    talk_note(NULL, line);
+}
+
+/* A run wants all cores of its host; hosts on one machine, which have all of it each, share them out. */
 static void settle_processors(void) {
     const int here = number_of("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS");
     const int place = number_of("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID");
     const long there = sysconf(_SC_NPROCESSORS_ONLN);
     cpu_set_t mine;
-    char line[160];
     if (here < 1 || place < 0 || sched_getaffinity(0, sizeof mine, &mine) != 0) return;
     const long n = CPU_COUNT(&mine);
     if (here > 1 && n == there) rank_take_processors((uint32_t)place, (uint32_t)here);
-    if (mpi.rank > 0 || !getenv("OMPI_COMM_WORLD_RANK") || n > 2 || n * here >= there) return;
-    snprintf(line, sizeof line,
-             "this process may use %ld of %ld processors: if mpirun has bound it, mpirun --bind-to none gives it all", n,
-             there);
-    talk_note(NULL, line);
+    if (mpi.rank == 0) note_places(here, n, there);
 }
 
 /* The first process shows what all do. Open MPI makes it a terminal, which may end in a file. */
