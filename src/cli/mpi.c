@@ -56,8 +56,8 @@ static int number_of(const char *open_mpi, const char *mpich) {
     return text && text[0] >= '0' && text[0] <= '9' ? atoi(text) : -1;
 }
 
-/* `here` processes are on this machine, and this one may use n of its `there` processors. Open MPI binds each process to one core where there
- * are few of them. */
+/* `here` processes are on this machine, and this one may use n of its `there` processors. Open MPI binds each process to one core
+ * where there are few of them. */
 static void note_places(int here, long n, long there) {
     const bool may_be_bound = getenv("OMPI_COMM_WORLD_RANK") && n <= 2 && n * here < there;
     char line[160];
