@@ -22,8 +22,8 @@ enum { N = 90 };
 static const double POINT[ROWS] = {0.1, -1e-300, 2, 3e100, -0.0};
 static double g_dual[N];
 static struct shmt_interior g_stands[N];
-static const struct shmtrain_epoch PROOFS[2] = {{1, 0, N, 0.25, 0.5, NAN, NAN, NAN, 0.625, -1, {0}},
-                                                {2, 0, N, 0.5, 0.25, NAN, NAN, NAN, 0.5, NAN, {0}}};
+static const struct shmtrain_epoch PROOFS[2] = {{1, 0, N, 0.25, 0.5, NAN, NAN, NAN, 0.625, -1, 0, 0, 0, {0}},
+                                                {2, 0, N, 0.5, 0.25, NAN, NAN, NAN, 0.5, NAN, 0, 0, 0, {0}}};
 
 /* Of a fit by dual ascent, or by interior points. */
 static struct shmt_checkpoint fit_sample(bool interior) {
