@@ -17,7 +17,8 @@
 #include "base/random.h"
 #include "workers/crew.h"
 
-#define SHARED 8 /* rows behind those of examples, which all push to */
+#define SHARED 8                 /* rows behind those of examples, which all push to */
+#define STEP   (1 + 1.0f / 4096) /* of an example's row: no bfloat16, and exact sums */
 
 static struct {
     uint64_t clock[MOST_HOSTS][MOST_WORKERS]; /* of this epoch; UINT64_MAX: it has no work (any more) */
@@ -29,9 +30,9 @@ static struct {
 
 /* ---- a worker ---- */
 
-/* Example i brings its own row one up: with plain steps of rate 1, and a gradient of which an item takes the mean. */
+/* Example i brings its own row a step up: with plain steps of rate 1, and a gradient of which an item takes the mean. */
 static int train_piece(shmtrain_session *s, const struct shmtrain_work *w, uint64_t n_examples) {
-    const float up = -(float)w->n;
+    const float up = -STEP * (float)w->n;
     int rc = 0;
     for (uint64_t i = w->first; i < w->first + w->n && rc == 0; i++) {
         float at = 0, pull_back;
@@ -115,6 +116,9 @@ static struct shmt_spec spec_for(void) {
     spec.cpu = SHMT_CPU_PORTABLE;
     spec.curvatures = draw(2) == 0; /* which are 0 here: shares are 1 */
     spec.order.shuffle = false;     /* place i is example i */
+    if (draw(2)) spec.hosts.wire = SHMT_WIRE_BF16;
+    if (draw(3) == 0) spec.hosts.top_k = (float)(1 + draw(60)) / 100;
+    if (spec.hosts.top_k > 0) spec.curvatures = true; /* else of what one host alone changes, others take a part */
     return spec;
 }
 
@@ -140,7 +144,7 @@ static void check(const struct host *h, const float *first) {
         must(h->loss[epoch] == (double)h->spec.n_examples, "an epoch has not all losses, or more");
     }
     for (uint64_t i = 0; i < h->spec.n_examples; i++)
-        must(found[i] == (float)h->spec.epochs, "an example was lost, or counted twice");
+        must(found[i] == STEP * (float)h->spec.epochs, "an example was lost, or counted twice");
     for (uint64_t i = 0; i < h->spec.n_examples; i++)
         must(seen.trained[i] == h->spec.epochs, "an example was trained on twice, or not at all");
     free(found);
@@ -182,10 +186,64 @@ static void a_stop_that_one_host_asks_for_ends_the_epoch_of_all(void **state) {
         for (uint32_t i = 0; i < g.n; i++) compare(&g.host[i], &g.host[0], first);
         double sum = 0;
         for (uint64_t i = 0; i < spec.n_examples; i++) sum += (double)first[i];
-        must(sum == (double)g.host[0].examples[0], "what counts was not trained, or the other way round");
+        must(sum == (double)STEP * (double)g.host[0].examples[0], "what counts was not trained, or the other way round");
         free(first);
         destroy_hosts();
     }
+}
+
+/* A host's blocks go in other rounds than those of the others, who may yet change them. */
+static void of_blocks_that_are_chosen_each_change_counts_one_part_in_the_hosts(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        begin_live(seed);
+        struct shmt_spec spec = spec_for();
+        spec.curvatures = false;
+        spec.hosts.top_k = 0.3f;
+        make_hosts(&spec, seed % 2 ? 2 : 4); /* so that parts are exact */
+        const struct shmt_loop_spec network = hostile_network();
+        run(&network);
+        float *first = parameters_of(&g.host[0]);
+        for (uint32_t i = 0; i < g.n; i++) compare(&g.host[i], &g.host[0], first);
+        for (uint64_t i = 0; i < spec.n_examples; i++)
+            must(first[i] == STEP * (float)spec.epochs / (float)g.n, "a change counts more or less than its part");
+        free(first);
+        destroy_hosts();
+    }
+}
+
+/* Two hosts in virtual time, whose network is quick: of 4000 examples, as many rounds as there are. */
+static uint64_t bytes_with(enum shmt_wire wire, float top_k) {
+    begin_live(1);
+    seen.step_ns = 3 * MS;
+    struct shmt_spec spec = spec_for();
+    spec.policy = (struct shmt_policy){.write = SHMT_WRITE_RACY, .staleness = SHMT_STALENESS_INF, .quorum = SHMT_QUORUM_ALL};
+    spec.n_examples = spec.order.n_examples = 4000;
+    spec.table[0].rows = spec.l2_rows[0] = spec.n_examples + SHARED;
+    spec.item = 8;
+    spec.epochs = 1;
+    spec.curvatures = true;
+    spec.hosts.wire = wire;
+    spec.hosts.top_k = top_k;
+    make_hosts(&spec, 2);
+    const struct shmt_loop_spec network = {.n_hosts = 2, .delay_ns = MS / 10, .port_bytes = UINT64_C(8) << 20};
+    run(&network);
+    float *first = parameters_of(&g.host[0]);
+    for (uint32_t i = 0; i < g.n; i++) check(&g.host[i], first);
+    free(first);
+    destroy_hosts();
+    return g.host[0].sent_bytes;
+}
+
+static void halves_and_chosen_blocks_are_fewer_bytes(void **state) {
+    const uint64_t all = bytes_with(SHMT_WIRE_F32, 1), halves = bytes_with(SHMT_WIRE_BF16, 1),
+                   chosen = bytes_with(SHMT_WIRE_F32, 0.2f), both = bytes_with(SHMT_WIRE_BF16, 0.2f);
+    (void)state;
+    printf("%llu bytes; bf16 %llu, top-k %llu, both %llu\n", (unsigned long long)all, (unsigned long long)halves,
+           (unsigned long long)chosen, (unsigned long long)both);
+    assert_true(halves < all * 3 / 4);
+    assert_true(chosen < all * 3 / 4);
+    assert_true(both < halves && both < chosen);
 }
 
 static void a_host_that_is_lost_or_fails_ends_the_run_of_the_others(void **state) {
@@ -220,6 +278,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(each_example_counts_once_and_all_hosts_have_the_same_bits, deadline),
         cmocka_unit_test_setup(a_stop_that_one_host_asks_for_ends_the_epoch_of_all, deadline),
+        cmocka_unit_test_setup(of_blocks_that_are_chosen_each_change_counts_one_part_in_the_hosts, deadline),
+        cmocka_unit_test_setup(halves_and_chosen_blocks_are_fewer_bytes, deadline),
         cmocka_unit_test_setup(a_host_that_is_lost_or_fails_ends_the_run_of_the_others, deadline)};
     g.work = work;
     g.begins = true;

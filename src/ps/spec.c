@@ -111,6 +111,12 @@ static int check_hosts(const struct shmt_spec *spec, struct shmt_error *e) {
     const bool live = shmt_policy_is_live(&spec->policy) && !meets;
     if ((!shmt_policy_is_batched(&spec->policy) && !live) || shmt_policy_has_equal_copies(&spec->policy) || spec->fits)
         return shmt_refuse(e, "over several hosts only --mode sync, async, hogwild, ssp and node are possible so far");
+    if (spec->hosts.wire > SHMT_WIRE_BF16 || !(spec->hosts.top_k >= 0 && spec->hosts.top_k <= 1))
+        return shmt_refuse(e, "hosts send floats as f32 or bf16, and a share from 0 to 1 of what has changed");
+    if (!live && spec->hosts.top_k > 0 && spec->hosts.top_k < 1)
+        return shmt_refuse(e,
+                           "top-k leaves changes for later rounds, and --mode sync has none: every batch is one of all hosts' "
+                           "gradients. Use --mode async, hogwild, node or ssp, or --wire bf16 alone");
     if (live && shmt_policy_merges_replicas(&spec->policy) && spec->policy.merge == SHMT_MERGE_ELASTIC)
         return shmt_refuse(
             e, "over several hosts copies are not merged elastically: what each copy keeps for itself would be lost");
