@@ -154,7 +154,7 @@ static void parameters_and_losses_are_those_of_one_host(void **state) {
 
 /* With rounded sums bits are not those of one host, but the same on all. */
 static void rounded_sums_are_the_same_on_all_hosts(void **state) {
-    const uint64_t n = SANITIZED ? 10 : 80, only = hostile_asked("TEST_SEED", 0);
+    const uint64_t n = hostile_asked("TEST_SEEDS", SANITIZED ? 10 : 80), only = hostile_asked("TEST_SEED", 0);
     (void)state;
     for (uint64_t seed = only ? only : 1; seed <= (only ? only : n); seed++) {
         begin_seed(seed);
@@ -452,9 +452,9 @@ int main(void) {
         cmocka_unit_test(floats_are_rounded_to_the_nearest_bfloat16),
         cmocka_unit_test(halves_of_blocks_and_terms_arrive_and_their_lengths_are_checked),
         cmocka_unit_test(what_hosts_cannot_do_yet_is_refused),
+        cmocka_unit_test_setup(parameters_and_losses_are_those_of_one_host, deadline),
         cmocka_unit_test_setup(rounded_sums_are_the_same_on_all_hosts, deadline),
         cmocka_unit_test_setup(what_rounding_leaves_of_a_sum_is_added_to_the_next_one, deadline),
-        cmocka_unit_test_setup(parameters_and_losses_are_those_of_one_host, deadline),
         cmocka_unit_test_setup(a_stop_that_one_host_asks_for_ends_all_behind_the_same_batch, deadline),
         cmocka_unit_test_setup(a_host_that_is_lost_ends_the_run_of_the_others_and_is_named, deadline),
         cmocka_unit_test_setup(a_host_that_restarts_ends_the_run_of_the_others, deadline),

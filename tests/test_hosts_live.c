@@ -186,7 +186,7 @@ static void a_stop_that_one_host_asks_for_ends_the_epoch_of_all(void **state) {
         for (uint32_t i = 0; i < g.n; i++) compare(&g.host[i], &g.host[0], first);
         double sum = 0;
         for (uint64_t i = 0; i < spec.n_examples; i++) sum += (double)first[i];
-        must(sum == (double)STEP * (double)g.host[0].examples[0], "what counts was not trained, or the other way round");
+        must(sum == (double)STEP * (double)g.host[0].examples[0], "an example was lost, or counted twice");
         free(first);
         destroy_hosts();
     }
