@@ -112,12 +112,45 @@ static void live_modes_end_with_the_same_bits_on_all_hosts(void **state) {
     }
 }
 
+/* Two hosts with the same bits at the end: the loss of the last epoch, and the bytes that host 0 has sent. */
+static double loss_with(const char *mode, const char *wire, const char *top_k, const char *model, const char *data,
+                        double *sent_out) {
+    char hash[17], other[17];
+    struct program *p[2];
+    choose_ports(2);
+    p[1] = START_HOST("1", "-q", "--json", "-w1", "-e4", "--mode", mode, "--wire", wire, "--top-k", top_k, "-M", model, data);
+    p[0] = START_HOST("0", "-q", "--json", "-w1", "-e4", "--mode", mode, "--wire", wire, "--top-k", top_k, "-M", model, data);
+    hash_of(p[1], other);
+    hash_of(p[0], hash);
+    assert_string_equal(hash, other);
+    json_t *report = program_json(p[0]);
+    const double loss = program_number(json_array_get(json_object_get(report, "epochs"), 3), "train_loss");
+    *sent_out = program_number(report, "sent_bytes");
+    json_decref(report);
+    return loss;
+}
+
+static void fewer_bytes_teach_as_much(void **state) {
+    double all, halves, sent;
+    (void)state;
+    double loss = loss_with("sync", "f32", "1", "mlp", DENSE, &all),
+           with = loss_with("sync", "bf16", "1", "mlp", DENSE, &halves);
+    assert_true(halves < 0.6 * all && with < 1.02 * loss && with != loss);
+    loss = loss_with("sync", "f32", "1", "logistic", WIDE, &all);
+    with = loss_with("sync", "bf16", "1", "logistic", WIDE, &halves);
+    assert_true(halves < 0.9 * all && with < 1.02 * loss && with != loss); /* lists, whose ids are as long as before */
+    loss = loss_with("async", "f32", "1", "logistic", SPARSE, &sent);
+    assert_true(loss_with("async", "bf16", "1", "logistic", SPARSE, &sent) < 1.05 * loss);
+    assert_true(loss_with("ssp:2", "bf16", "0.2", "logistic", SPARSE, &sent) < 1.05 * loss);
+}
+
 /* ---- agreement ---- */
 
 static void what_differs_is_named_on_all_hosts(void **state) {
     static const char *const OTHER[][3] = {{"--batch=128", SPARSE, "differ in batch: "},
                                            {"--rate=0.5", SPARSE, "differ in rate: "},
                                            {"--epochs=3", SPARSE, "differ in epochs: "},
+                                           {"--wire=bf16", SPARSE, "differ in wire: "},
                                            {"--seed=2", SPARSE, "differ in training data: "}};
     (void)state;
     for (size_t i = 0; i < sizeof OTHER / sizeof *OTHER; i++) {
@@ -169,6 +202,11 @@ static void options_that_do_not_fit_are_refused(void **state) {
          {"--role=worker", "--task-index=0", "--worker-hosts=a:1,b:2", "--backend=plain", "-w1", SPARSE}},
         {2, "--role \"\": expected NAME", {SPARSE, "--job_name"}},
         {2, "expected a time from 2s to 24h", {"--host-timeout", "1ms", SPARSE}},
+        {2, "--wire f16: expected one of f32|bf16", {"--wire", "f16", SPARSE}},
+        {2, "--top-k 0: expected a number from 1e-06 to 1", {"--top-k", "0", SPARSE}},
+        {2,
+         "top-k leaves changes for later rounds",
+         {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--top-k=0.1", SPARSE}},
         {2, "launch needs --hosts a,b or --local N", {"launch", "--", "-e", "1"}},
         {2, "--local 0: expected a number of hosts", {"launch", "--local", "0", "--", "-e", "1"}},
         {2, "launch does not use --epochs", {"launch", "--local", "2", "-e", "1", SPARSE}}};
@@ -466,6 +504,7 @@ int main(void) {
                                        PROGRAM_TEST(a_report_says_which_host_it_is_and_what_was_sent),
                                        PROGRAM_TEST(a_goal_ends_all_hosts_with_the_same_epoch),
                                        PROGRAM_TEST(live_modes_end_with_the_same_bits_on_all_hosts),
+                                       PROGRAM_TEST(fewer_bytes_teach_as_much),
                                        PROGRAM_TEST(what_differs_is_named_on_all_hosts),
                                        PROGRAM_TEST(of_three_hosts_all_hear_which_one_differs),
                                        PROGRAM_TEST(options_that_do_not_fit_are_refused),
