@@ -3,7 +3,7 @@
 
 usage: bench/hosts.py [--pairs N] [--mpi "mpirun --bind-to none"] PROGRAM [CASE...]
 
-CASEs: async, cnn, cnn-async; none named: all.
+CASEs: async, local, cnn, cnn-async, cnn-local; none named: all.
 
 Each pair is one run of each, one after the other, in turns. Printed is the median of the ratio of their speeds (examples a second of
 training; two hosts / one host), with its quartiles. Two hosts share the machine's processors (shmtrain launch --local 2), their links, too.
@@ -16,8 +16,10 @@ import subprocess
 
 CASES = {  # like RCV1: 200,000 examples of 74 values, 47,236 features
     "async": ["--mode", "async", "-e", "12", "builtin:sparse"],
+    "local": ["--mode", "local:8", "-e", "12", "builtin:sparse"],
     "cnn": ["-M", "cnn", "--mode", "sync", "--batch", "512", "-e", "1", "builtin:digits:examples=4096,valid=100"],
     "cnn-async": ["-M", "cnn", "--mode", "async", "-e", "1", "builtin:digits:examples=4096,valid=100"],
+    "cnn-local": ["-M", "cnn", "--mode", "local:8", "-e", "1", "builtin:digits:examples=4096,valid=100"],
 }
 
 

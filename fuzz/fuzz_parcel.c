@@ -1,4 +1,5 @@
-/* link/parcel.h: messages about batches and rounds. Each that is taken has all of its entries within its bytes, and is written again as it was. */
+/* link/parcel.h: messages about batches, rounds and merges. Each that is taken has all of its entries within its bytes, and is written
+ * again as it was. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,6 +8,7 @@
 
 static void copy_entry(const struct shmt_parcel *parcel, uint32_t i, unsigned char *entries) {
     struct shmt_far_piece piece;
+    struct shmt_merge_part part;
     float values[SHMT_FAR_BLOCK];
     if (parcel->kind == SHMT_PARCEL_PIECES) {
         shmt_parcel_piece(parcel, i, &piece);
@@ -14,6 +16,9 @@ static void copy_entry(const struct shmt_parcel *parcel, uint32_t i, unsigned ch
     } else if (parcel->kind == SHMT_PARCEL_BLOCKS) {
         const uint64_t block = shmt_parcel_block(parcel, i, values);
         (parcel->halves ? shmt_parcel_put_half_block : shmt_parcel_put_block)(entries, i, block, values);
+    } else if (parcel->kind == SHMT_PARCEL_PARTS) {
+        const uint64_t block = shmt_parcel_part(parcel, i, &part);
+        shmt_parcel_put_part(entries, i, block, &part);
     } else {
         FUZZ_CHECK(parcel->kind == SHMT_PARCEL_ROUND && i == 0); /* no other kind has entries */
         shmt_parcel_put_clock(entries, shmt_parcel_clock(parcel));

@@ -46,14 +46,11 @@ void give_up_host(const struct host *h) {
 
 static void run_worker(struct host *h, uint32_t rank) {
     shmtrain_session s;
-    int rc = shmt_session_enter(&s, shmt_backend_at(0), h->store, &h->spec, rank, 0, &h->error[rank]);
+    int rc = shmt_session_enter(&s, shmt_backend_at(0), h->store, &h->spec, rank, h->life[rank], &h->error[rank]);
     if (rc < 0) give_up(h->error[rank].text);
     s.epoch_end = g.epoch_end ? g.epoch_end : note_epoch;
     s.epoch_end_arg = h;
-    if (g.begins) {
-        (void)shmt_session_stage(&s, SHMT_STAGE_BEGIN);
-        rc = shmt_session_meet(&s);
-    }
+    if (g.begins && shmt_session_stage(&s, SHMT_STAGE_BEGIN) != SHMT_TASK_NONE) rc = shmt_session_meet(&s);
     if (rc == 0) rc = g.work(h, &s);
     if (rc < 0) h->error[rank] = s.error;
     must(rc == 0 || rc == SHMTRAIN_E_STOPPED || h->spec.hosts.self == g.fails, s.error.text);
@@ -166,6 +163,22 @@ static void run_fiber(void *arg, uint32_t i) {
     }
 }
 
+/* As a supervisor does. */
+static bool come_back(void *arg, uint32_t i) {
+    struct host *h = &g.host[i / (MOST_WORKERS + 1)];
+    (void)arg;
+    shmt_backend_at(0)->store->reclaim(h->store, i % (MOST_WORKERS + 1), 1);
+    shmt_backend_at(0)->store->wake(h->store);
+    h->life[i % (MOST_WORKERS + 1)]++;
+    return true;
+}
+
+/* One that has ended its work does not notice. */
+static void kill_somebody(struct shmt_fibers *fibers) {
+    const uint32_t host = (uint32_t)draw(g.n);
+    if (g.kills-- > 0) shmt_fibers_kill(fibers, host * (MOST_WORKERS + 1) + (uint32_t)draw(g.host[host].spec.n_seats));
+}
+
 /* ---- a run ---- */
 
 void make_hosts(const struct shmt_spec *spec, uint32_t n) {
@@ -190,11 +203,15 @@ void run(const struct shmt_loop_spec *network) {
                                           .seed = g.seed,
                                           .stack_bytes = SHMT_FIBER_STACK,
                                           .sim = {.look_ns = 20},
-                                          .body = run_fiber};
+                                          .body = run_fiber,
+                                          .died = come_back};
     must(shmt_loop_make(network, &g.loop, &e) == 0 && shmt_fibers_make(&spec, &fibers, &e) == 0, e.text);
     g.n_runs++;
     g.began_ns = shmt_fibers_now_ns(fibers);
-    while (!shmt_fibers_run(fibers, 1000)) must(shmt_fibers_now_ns(fibers) < MOST_NS, "the run does not end");
+    while (!shmt_fibers_run(fibers, g.kills > 0 ? 1 + draw(4000) : 1000)) {
+        must(shmt_fibers_now_ns(fibers) < MOST_NS, "the run does not end");
+        if (g.kills > 0) kill_somebody(fibers);
+    }
     g.took_ns = shmt_fibers_now_ns(fibers) - g.began_ns;
     shmt_fibers_free(fibers);
     shmt_loop_free(g.loop);
@@ -246,6 +263,6 @@ void compare(const struct host *h, const struct host *one, const float *expected
 
 void begin_seed(uint64_t seed) {
     g.seed = seed;
-    g.draws = 0;
+    g.draws = g.kills = 0;
     g.stops = g.cut = g.absent = g.fails = g.slow = g.restarts = MOST_HOSTS;
 }

@@ -23,7 +23,8 @@ struct host {
     double loss[MOST_EPOCHS]; /* as the chief has seen them */
     uint64_t examples[MOST_EPOCHS];
     uint32_t n_epochs;
-    uint64_t sent_bytes; /* by its link */
+    uint64_t sent_bytes;         /* by its link */
+    uint32_t life[MOST_WORKERS]; /* of each worker: how often it has died */
 };
 
 struct world {
@@ -42,6 +43,7 @@ struct world {
     uint32_t fails;    /* the host one of whose workers fails in the middle of the run; MOST_HOSTS: none */
     uint32_t slow;     /* the host one of whose batches takes longer than silence may; MOST_HOSTS: none */
     uint32_t restarts; /* the host whose link starts anew at cut_ns, while the others count on it; MOST_HOSTS: none */
+    uint32_t kills;    /* of workers, of any host at any time, that are still to come; each goes on with another life */
     uint64_t began_ns, took_ns;
 };
 
@@ -62,6 +64,7 @@ void destroy_hosts(void);
 
 void give_up_host(const struct host *h); /* as a supervisor does */
 float *parameters_of(const struct host *h);
+uint64_t bits_of(double x);
 
 /* All have ended well, with the same epochs, examples, losses and parameters, bit by bit. */
 void compare(const struct host *h, const struct host *one, const float *expected);

@@ -320,7 +320,7 @@ static void refuses(const struct shmt_spec *spec, const char *why) {
 }
 
 static void what_hosts_cannot_do_yet_is_refused(void **state) {
-    static const char ONLY_SYNC[] = "only --mode sync, async, hogwild, ssp and node are possible so far",
+    static const char ONLY_SYNC[] = "only --mode sync, async, hogwild, ssp, local and node are possible so far",
                       NOT_YET[] = "over several hosts there are no guests";
     struct shmt_error e = {0};
     struct shmt_need need;
@@ -339,11 +339,22 @@ static void what_hosts_cannot_do_yet_is_refused(void **state) {
                                        .quorum = SHMT_QUORUM_ALL,
                                        .replicas = SHMT_REPLICAS_WORKER,
                                        .merge_every = 8}; /* local: all meet to merge */
-    refuses(&spec, ONLY_SYNC);
+    assert_int_equal(shmt_spec_check(&spec, &e), 0);
+    spec.rule.kind = SHMT_RULE_FTRL;
+    assert_int_equal(shmt_spec_check(&spec, &e), 0);
+    spec.rule.kind = SHMT_RULE_SGD;
+    spec.policy.merge = SHMT_MERGE_ELASTIC;
+    refuses(&spec, "copies are not merged elastically");
+    spec.policy.merge = SHMT_MERGE_SUM;
+    spec.n_seats = spec.n_workers = SHMT_MOST_COPIES;
+    assert_int_equal(shmt_spec_check(&spec, &e), 0);
+    spec.n_seats = spec.n_workers = SHMT_MOST_COPIES + 1;
+    refuses(&spec, "at most 255 workers of each host");
+    spec = good;
     spec.policy = (struct shmt_policy){.write = SHMT_WRITE_RACY, .staleness = SHMT_STALENESS_INF, .quorum = SHMT_QUORUM_ALL};
     assert_int_equal(shmt_spec_check(&spec, &e), 0);
     spec.rule.kind = SHMT_RULE_FTRL;
-    refuses(&spec, "ftrl is for --mode sync");
+    refuses(&spec, "ftrl is for --mode sync and local");
     spec.rule.kind = SHMT_RULE_SGD;
     spec.count_lost = true;
     refuses(&spec, "lost updates are not counted");

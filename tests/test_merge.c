@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include "update/live.h"
+#include "update/parts.h"
 
 static const struct shmt_merging MEAN = {SHMT_MERGING_MEAN, 1, false}, SUM = {SHMT_MERGING_SUM, 1, false};
 
@@ -138,6 +139,61 @@ static void elastic_comes_to_the_mean_of_those_who_rest(void **state) {
         for (uint32_t k = 0; k < 4; k++) mean += (double)before->replica[k][i] / 5;
         assert_true(fabs((double)after->master[i] - mean) < 1e-5);
     }
+}
+
+/* ---- over many hosts ---- */
+
+/* What hosts of n_each copies make of all of them: each has a master of its own. */
+static void merge_parts(struct shmt_merging how, uint32_t n_hosts, uint32_t n_each, float *out) {
+    static struct shmt_merge_part part[MOST];
+    for (uint64_t at = 0; at < N; at += SHMT_PART_FLOATS) {
+        const uint64_t n = N - at < SHMT_PART_FLOATS ? N - at : SHMT_PART_FLOATS, half = n / 2;
+        uint32_t n_parts = 0;
+        for (uint32_t host = 0; host < n_hosts; host++) {
+            float *copy[MOST], *behind[MOST];
+            bool any = false;
+            for (uint32_t k = 0; k < n_each; k++) copy[k] = before->replica[host * n_each + k] + at;
+            for (uint32_t k = 0; k < n_each; k++) behind[k] = copy[k] + half;
+            part[n_parts] = (struct shmt_merge_part){0}; /* in two steps, as where two tables meet */
+            any |= shmt_merge_part_take(how, before->master + at, copy, n_each, half, 0, &part[n_parts]);
+            any |= shmt_merge_part_take(how, before->master + at + half, behind, n_each, n - half, half, &part[n_parts]);
+            n_parts += any;
+        }
+        shmt_merge_parts(how, before->master + at, part, n_parts, half, 0, out + at);
+        shmt_merge_parts(how, before->master + at + half, part, n_parts, n - half, half, out + at + half);
+    }
+}
+
+static void parts_of_hosts_come_to_what_one_host_makes_of_all_copies(void **state) {
+    static const struct shmt_merging AVERAGE = {SHMT_MERGING_AVERAGE, 1, false}, *const HOW[] = {&MEAN, &SUM, &AVERAGE};
+    float out[N];
+    (void)state;
+    for (int i = 0; i < 27; i++) {
+        const struct shmt_merging how = *HOW[i % 3];
+        const uint32_t n_each = i / 9 == 0 ? 1 : i / 9 == 1 ? 2 : 4;
+        fill((uint32_t)(i / 3 % 3) * 5, false, false);
+        for (uint32_t k = 0; k < 3; k++) before->replica[k][k] = after->replica[k][k] = k == 0 ? -0.0f : NAN;
+        merge_parts(how, MOST / n_each, n_each, out);
+        shmt_merge_all(how, after->master, after->at, MOST, N, NULL);
+        for (uint32_t k = 0; k < N; k++) {
+            uint32_t changed = 0;
+            for (uint32_t r = 0; r < MOST; r++) changed += !same_bits(before->replica[r][k], before->master[k]);
+            if (n_each == 1 || changed < 2)
+                assert_true(same_bits(out[k], after->master[k])); /* the same sums */
+            else if (!isnan(after->master[k]))
+                assert_near(out[k], (double)after->master[k]);
+            assert_int_equal(isnan(out[k]), isnan(after->master[k]));
+        }
+    }
+}
+
+static void weights_that_follow_and_state_of_ones_own_are_no_parts(void **state) {
+    static const struct shmt_merging FOLLOWS = {SHMT_MERGING_FOLLOWS, 1, false}, OWN = {SHMT_MERGING_OWN, 1, false};
+    struct shmt_merge_part part;
+    (void)state;
+    fill(10, false, false);
+    assert_false(shmt_merge_part_take(FOLLOWS, before->master, before->at, MOST, 100, 0, &part));
+    assert_false(shmt_merge_part_take(OWN, before->master, before->at, MOST, 100, 0, &part));
 }
 
 /* ---- alone ---- */
@@ -395,6 +451,8 @@ int main(void) {
         cmocka_unit_test(together_what_cancels_out_leaves_nothing),
         cmocka_unit_test(together_what_one_alone_has_changed_is_taken_bit_by_bit),
         cmocka_unit_test(together_what_is_no_number_shows),
+        cmocka_unit_test(parts_of_hosts_come_to_what_one_host_makes_of_all_copies),
+        cmocka_unit_test(weights_that_follow_and_state_of_ones_own_are_no_parts),
         cmocka_unit_test(elastic_pulls_both_ways_and_keeps_the_sum),
         cmocka_unit_test(elastic_comes_to_the_mean_of_those_who_rest),
         cmocka_unit_test(alone_a_replica_brings_its_changes_and_takes_what_is_there),

@@ -112,53 +112,22 @@ static void live_modes_end_with_the_same_bits_on_all_hosts(void **state) {
     }
 }
 
-/* Two hosts with the same bits at the end: the loss of the last epoch, and the bytes that host 0 has sent. */
-static double loss_with(const char *mode, const char *wire, const char *top_k, const char *model, const char *data,
-                        double *sent_out) {
-    char hash[17], other[17];
-    struct program *p[2];
-    choose_ports(2);
-    p[1] = START_HOST("1", "-q", "--json", "-w1", "-e4", "--mode", mode, "--wire", wire, "--top-k", top_k, "-M", model, data);
-    p[0] = START_HOST("0", "-q", "--json", "-w1", "-e4", "--mode", mode, "--wire", wire, "--top-k", top_k, "-M", model, data);
-    hash_of(p[1], other);
-    hash_of(p[0], hash);
-    assert_string_equal(hash, other);
-    json_t *report = program_json(p[0]);
-    const double loss = program_number(json_array_get(json_object_get(report, "epochs"), 3), "train_loss");
-    *sent_out = program_number(report, "sent_bytes");
-    json_decref(report);
-    return loss;
-}
-
-static void fewer_bytes_teach_as_much(void **state) {
-    double all, halves, sent;
-    (void)state;
-    double loss = loss_with("sync", "f32", "1", "mlp", DENSE, &all),
-           with = loss_with("sync", "bf16", "1", "mlp", DENSE, &halves);
-    assert_true(halves < 0.6 * all && with < 1.02 * loss && with != loss);
-    loss = loss_with("sync", "f32", "1", "logistic", WIDE, &all);
-    with = loss_with("sync", "bf16", "1", "logistic", WIDE, &halves);
-    assert_true(halves < 0.9 * all && with < 1.02 * loss && with != loss); /* lists, whose ids are as long as before */
-    loss = loss_with("async", "f32", "1", "logistic", SPARSE, &sent);
-    assert_true(loss_with("async", "bf16", "1", "logistic", SPARSE, &sent) < 1.05 * loss);
-    assert_true(loss_with("ssp:2", "bf16", "0.2", "logistic", SPARSE, &sent) < 1.05 * loss);
-}
-
 /* ---- agreement ---- */
 
 static void what_differs_is_named_on_all_hosts(void **state) {
-    static const char *const OTHER[][3] = {{"--batch=128", SPARSE, "differ in batch: "},
-                                           {"--rate=0.5", SPARSE, "differ in rate: "},
-                                           {"--epochs=3", SPARSE, "differ in epochs: "},
-                                           {"--wire=bf16", SPARSE, "differ in wire: "},
-                                           {"--seed=2", SPARSE, "differ in training data: "}};
+    static const char *const OTHER[][4] = {{"--batch=128", "-q", SPARSE, "differ in batch: "},
+                                           {"--rate=0.5", "-q", SPARSE, "differ in rate: "},
+                                           {"--epochs=3", "-q", SPARSE, "differ in epochs: "},
+                                           {"--mode=local:4", "--mode=local:8", SPARSE, "differ in merge_every: "},
+                                           {"--wire=bf16", "-q", SPARSE, "differ in wire: "},
+                                           {"--seed=2", "-q", SPARSE, "differ in training data: "}};
     (void)state;
     for (size_t i = 0; i < sizeof OTHER / sizeof *OTHER; i++) {
         choose_ports(2);
-        struct program *a = START_HOST("0", "-q", "-w", "1", "-e", "2", SPARSE),
-                       *b = START_HOST("1", "-q", "-w", "1", "-e", "2", OTHER[i][0], OTHER[i][1]);
-        end_with(a, 2, OTHER[i][2]);
-        end_with(b, 2, OTHER[i][2]);
+        struct program *a = START_HOST("0", "-q", "-w", "1", "-e", "2", OTHER[i][1], OTHER[i][2]),
+                       *b = START_HOST("1", "-q", "-w", "1", "-e", "2", OTHER[i][0], OTHER[i][2]);
+        end_with(a, 2, OTHER[i][3]);
+        end_with(b, 2, OTHER[i][3]);
         assert_says(a, "host 1 (127.0.0.1:");
         assert_says(b, "host 0 (127.0.0.1:");
     }
@@ -187,7 +156,7 @@ static void options_that_do_not_fit_are_refused(void **state) {
         {2, "--key and --peers belong together", {"--hosts=a:1,b:2", "--rank=0", "--key", "k", SPARSE}},
         {2, "--insecure is to go without keys", {"--hosts=a:1,b:2", "--rank=0", "--key=k", "--peers=p", "--insecure", SPARSE}},
         {1, "cannot open none", {"--hosts=a:1,b:2", "--rank=0", "--key=none", "--peers=p", SPARSE}},
-        {2, "only --mode sync, async", {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--mode", "local", SPARSE}},
+        {2, "only --mode sync, async", {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--mode", "allreduce", SPARSE}},
         {2,
          "there is no --tolerance so far",
          {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--tolerance=1e-4", SPARSE}},
@@ -207,6 +176,9 @@ static void options_that_do_not_fit_are_refused(void **state) {
         {2,
          "top-k leaves changes for later rounds",
          {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--top-k=0.1", SPARSE}},
+        {2,
+         "copies that meet to merge are sent whole",
+         {"--hosts=a:1,b:2", "--rank=0", "--insecure", "--mode=local", "--wire=bf16", SPARSE}},
         {2, "launch needs --hosts a,b or --local N", {"launch", "--", "-e", "1"}},
         {2, "--local 0: expected a number of hosts", {"launch", "--local", "0", "--", "-e", "1"}},
         {2, "launch does not use --epochs", {"launch", "--local", "2", "-e", "1", SPARSE}}};
@@ -382,14 +354,17 @@ static void a_stop_on_one_host_ends_all_with_the_same_parameters(void **state) {
 
 /* Though all want to end behind the round in which they have heard of it. */
 static void in_live_modes_too_it_is_known_who_has_ended_the_run(void **state) {
-    struct program *p[2];
+    static const char *const MODES[] = {"ssp:4", "local:4"};
     (void)state;
-    start_two(p, "ssp:4");
-    assert_int_equal(kill(p[1]->pid, SIGINT), 0);
-    end_with(p[1], 130, NULL);
-    end_with(p[0], 0, "host 1 (127.0.0.1:");
-    assert_says(p[0], ") has ended the run");
-    assert_null(strstr(p[1]->text[ERR], "has ended the run"));
+    for (size_t i = 0; i < sizeof MODES / sizeof *MODES; i++) {
+        struct program *p[2];
+        start_two(p, MODES[i]);
+        assert_int_equal(kill(p[1]->pid, SIGINT), 0);
+        end_with(p[1], 130, NULL);
+        end_with(p[0], 0, "host 1 (127.0.0.1:");
+        assert_says(p[0], ") has ended the run");
+        assert_null(strstr(p[1]->text[ERR], "has ended the run"));
+    }
 }
 
 static void a_worker_that_dies_changes_no_bit(void **state) {
@@ -408,6 +383,29 @@ static void a_worker_that_dies_changes_no_bit(void **state) {
     json_t *report = program_json(p[1]);
     assert_true(program_number(report, "respawns") == 1);
     json_decref(report);
+}
+
+/* Local SGD: the copies of all workers of both hosts, with their state, are merged; one that dies is waited for. */
+static void copies_of_all_hosts_are_merged_and_a_worker_may_die(void **state) {
+    static const char *const RANK[] = {"0", "1"}, *const WORKERS[] = {"1", "2"};
+    char hash[2][17];
+    struct program *p[2];
+    (void)state;
+    choose_ports(2);
+    for (int rank = 1; rank >= 0; rank--)
+        p[rank] = START_HOST(RANK[rank], "-q", "--json", "-w", WORKERS[rank], "--mode", "local:8", "--optimizer", "adam", "-e",
+                             "20", SPARSE);
+    assert_int_equal(kill(program_worker(p[1], 1), SIGKILL), 0);
+    for (int rank = 0; rank < 2; rank++) {
+        hash_of(p[rank], hash[rank]);
+        json_t *report = program_json(p[rank]);
+        const json_t *epochs = json_object_get(report, "epochs"), *last = json_array_get(epochs, json_array_size(epochs) - 1);
+        assert_true(program_number(report, "respawns") == rank && program_number(report, "n_replicas") == rank + 1);
+        assert_true(json_array_size(epochs) == 20 && program_number(last, "examples") == 6000);
+        assert_true(program_number(last, "train_loss") < 0.6); /* log 2 is what nothing learned would be */
+        json_decref(report);
+    }
+    assert_string_equal(hash[0], hash[1]);
 }
 
 /* Nobody is left to tell the link; it hears that its run has failed, and tells the others. */
@@ -504,7 +502,6 @@ int main(void) {
                                        PROGRAM_TEST(a_report_says_which_host_it_is_and_what_was_sent),
                                        PROGRAM_TEST(a_goal_ends_all_hosts_with_the_same_epoch),
                                        PROGRAM_TEST(live_modes_end_with_the_same_bits_on_all_hosts),
-                                       PROGRAM_TEST(fewer_bytes_teach_as_much),
                                        PROGRAM_TEST(what_differs_is_named_on_all_hosts),
                                        PROGRAM_TEST(of_three_hosts_all_hear_which_one_differs),
                                        PROGRAM_TEST(options_that_do_not_fit_are_refused),
@@ -518,6 +515,7 @@ int main(void) {
                                        PROGRAM_TEST(a_stop_on_one_host_ends_all_with_the_same_parameters),
                                        PROGRAM_TEST(in_live_modes_too_it_is_known_who_has_ended_the_run),
                                        PROGRAM_TEST(a_worker_that_dies_changes_no_bit),
+                                       PROGRAM_TEST(copies_of_all_hosts_are_merged_and_a_worker_may_die),
                                        PROGRAM_TEST(a_supervisor_that_dies_ends_all_hosts),
                                        PROGRAM_TEST(launch_runs_hosts_on_this_machine),
                                        PROGRAM_TEST(launch_stops_all_hosts_at_one_point),

@@ -274,7 +274,7 @@ static void launch_does_not_restart_what_was_refused_or_stopped(void **state) {
 /* ---- live modes ---- */
 
 static void live_modes_go_on_with_the_same_parameters_on_all_hosts(void **state) {
-    static const char *const MODES[] = {"async", "ssp:2", "node"};
+    static const char *const MODES[] = {"async", "ssp:2", "node", "local:8"};
     (void)state;
     for (size_t i = 0; i < sizeof MODES / sizeof *MODES; i++) {
         char first[17], then[17];

@@ -102,6 +102,11 @@ static void each_policy_is_said_by_its_axes_and_in_words(void **state) {
                  "            merge mean every 16\n"
                  "            8 copies of the parameters, updates after each example,\n"
                  "            merged every 16384 examples of a worker, all workers meet for it\n");
+    r.hosts = 2;
+    assert_opens(&r,
+                 "            8 copies of the parameters on this host, updates after each example,\n"
+                 "            merged every 16384 examples of a worker,\n"
+                 "            all workers of all hosts meet for it\n");
     r = ordinary();
     r.mode = "backup:6";
     r.write = "aggregate";

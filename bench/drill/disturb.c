@@ -24,7 +24,7 @@ static void count_death(struct shmt_drill_game *game, uint32_t rank) {
 static void see_next_life(struct shmt_drill_game *game, uint32_t rank, pid_t before, uint64_t hit_ns) {
     if (game->mode->continues && rank != 0) return;
     while (!shmt_drill_is_over(game) && shmt_now_ns() - hit_ns < NEXT_LIFE_NS) {
-        struct shmt_drill_prey next = shmt_drill_find(game->pid, rank);
+        struct shmt_drill_prey next = shmt_drill_find(game->target, rank);
         const bool is_new = next.pid != 0 && next.pid != before;
         const double ms = (double)(shmt_now_ns() - hit_ns) * 1e-6;
         shmt_drill_let_go(&next);
@@ -72,7 +72,7 @@ static void tell_to_leave(struct shmt_drill_game *game, const struct shmt_drill_
 static void kill_worker(struct shmt_drill_game *game, const struct shmt_drill_prey *prey, uint32_t rank, uint32_t other,
                         bool both) {
     static const int DEADLY[] = {SIGKILL, SIGKILL, SIGKILL, SIGSEGV};
-    struct shmt_drill_prey second = both ? shmt_drill_find(game->pid, other) : (struct shmt_drill_prey){0, -1};
+    struct shmt_drill_prey second = both ? shmt_drill_find(game->target, other) : (struct shmt_drill_prey){0, -1};
     const uint64_t hit_ns = shmt_now_ns();
     const bool hit = shmt_drill_hit(prey, DEADLY[shmt_drill_below(game, 4)]);
     const bool hit_second = second.pid != 0 && shmt_drill_hit(&second, SIGKILL);
@@ -83,17 +83,19 @@ static void kill_worker(struct shmt_drill_game *game, const struct shmt_drill_pr
     shmt_drill_let_go(&second);
 }
 
+/* The hosts of a run share the workers. */
 static void disturb_once(struct shmt_drill_game *game) {
-    const uint32_t rank = (uint32_t)shmt_drill_below(game, SHMT_DRILL_WORKERS), what = (uint32_t)shmt_drill_below(game, 8);
-    const uint32_t further = (uint32_t)shmt_drill_below(game, SHMT_DRILL_WORKERS - 1);
-    struct shmt_drill_prey prey = shmt_drill_find(game->pid, rank);
+    const uint32_t n = SHMT_DRILL_WORKERS / (game->mode->has_hosts ? SHMT_DRILL_HOSTS : 1);
+    const uint32_t rank = (uint32_t)shmt_drill_below(game, n), what = (uint32_t)shmt_drill_below(game, 8);
+    const uint32_t further = (uint32_t)shmt_drill_below(game, n - 1);
+    struct shmt_drill_prey prey = shmt_drill_find(game->target, rank);
     if (prey.pid == 0) return;
     if (what < 2)
         stop_worker(game, &prey, rank);
-    else if (what == 2)
+    else if (what == 2 && game->target == game->pid)
         tell_to_leave(game, &prey, rank);
     else
-        kill_worker(game, &prey, rank, (rank + 1 + further) % SHMT_DRILL_WORKERS, what == 3);
+        kill_worker(game, &prey, rank, (rank + 1 + further) % n, what == 3);
     shmt_drill_let_go(&prey);
 }
 
@@ -104,8 +106,11 @@ void shmt_drill_disturb(struct shmt_drill_game *game, double seconds) {
         if (has_guests) shmt_drill_invite(game);
         shmt_drill_nap(shmt_drill_below(game, ns));
         if (shmt_drill_is_over(game)) break;
+        if (game->mode->has_hosts) game->target = shmt_drill_below(game, 2) == 0 ? game->pid : game->other;
         if (has_guests && shmt_drill_below(game, 4) > 0)
             shmt_drill_hit_guest(game);
+        else if (game->mode->has_hosts && shmt_drill_below(game, 4) == 0)
+            shmt_drill_pull_cable(game);
         else
             disturb_once(game);
     }

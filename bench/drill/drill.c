@@ -72,9 +72,11 @@ static int prepare(struct drill *d, struct shmt_error *e) {
     if (!shmt_drill_can_find())
         return shmt_fail(e, SHMTRAIN_E_SYSTEM,
                          "this system does not list the children of a process (/proc/PID/task/PID/children)");
-    void *shared = mmap(NULL, sizeof *d->ground.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    void *shared =
+        mmap(NULL, SHMT_DRILL_HOSTS * sizeof *d->ground.shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) return shmt_fail(e, SHMTRAIN_E_MEMORY, "not enough memory for a drill");
     d->ground.shared = shared;
+    d->ground.other = d->ground.shared + 1;
     snprintf(place, sizeof d->ground.place.folder, "%.200s/shmtrain-drill-XXXXXX", folder && folder[0] ? folder : "/tmp");
     if (!mkdtemp(place)) return shmt_fail_errno(e, "cannot create a folder like %s for the drill", place);
     prctl(PR_SET_CHILD_SUBREAPER, 1); /* what a run leaves behind becomes a child of this process */
@@ -99,6 +101,6 @@ int shmt_drill_run(uint64_t seed, uint32_t rounds, void (*show)(uint32_t done, u
     if (rc < 0) snprintf(message, bytes, "%s", e.text);
     out->seconds = (double)(shmt_now_ns() - from_ns) * 1e-9;
     if (d.ground.place.folder[0]) (void)rmdir(d.ground.place.folder);
-    if (d.ground.shared) (void)munmap(d.ground.shared, sizeof *d.ground.shared);
+    if (d.ground.shared) (void)munmap(d.ground.shared, SHMT_DRILL_HOSTS * sizeof *d.ground.shared);
     return rc;
 }

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { SHMT_DRILL_MODES = 32, SHMT_DRILL_FAILURES = 8, SHMT_DRILL_WHY = 320 };
+enum { SHMT_DRILL_MODES = 36, SHMT_DRILL_FAILURES = 8, SHMT_DRILL_WHY = 320 };
 
 /* What the runs of one mode have come to. */
 struct shmt_drill_score {
@@ -16,6 +16,7 @@ struct shmt_drill_score {
     uint64_t guest_deaths;      /* of workers who have joined by name, or of their programs */
     uint64_t guest_examples;    /* that such workers have trained on, as runs that have ended well say */
     uint32_t resumed;           /* runs of which all was killed, and which a further one went on from a checkpoint of */
+    uint32_t cuts, lost_hosts;  /* links that were stopped for a moment; hosts that were killed with all that they had */
     double worst_respawn_ms;    /* from the signal to the beginning of the next life; NaN: nobody saw one begin */
     double low_loss, high_loss; /* final losses that count as right; NaN: the bits of the parameters have to be the same */
 };
@@ -39,7 +40,8 @@ struct shmt_drill {
 
 /* Trains on generated data in one mode after the other, in processes of its own, and kills and stops workers meanwhile. Each
  * run has to end, leave nothing behind (processes, memory, files), have trained on each example as often as it should, and have
- * learned what undisturbed runs learn: in `sync` to the bit, elsewhere within their spread, which is measured first.
+ * learned what undisturbed runs learn: in `sync` to the bit, elsewhere within their spread, which is measured first. Some runs are over two
+ * hosts, which are processes on the loopback: their links are stopped, too, and whole hosts are killed.
  *
  * `rounds`: 0 for 1,000. `seed`: of the first round, one more for each next round; it decides the mode, and which worker is
  * killed or stopped. `show` (may be NULL): after each round. What went wrong is in *out, and no error. `message` (`bytes` large)

@@ -44,6 +44,18 @@ static bool is_called(pid_t pid, const char *name) {
     return strcmp(text, name) == 0;
 }
 
+/* The process, if it is still the one of this name. */
+static struct shmt_drill_prey seize(pid_t pid, const char *name) {
+    int fd = -1;
+#ifdef SYS_pidfd_open
+    fd = (int)syscall(SYS_pidfd_open, pid, 0);
+#endif
+    /* asked behind the descriptor: it is this process that is called so */
+    if (is_called(pid, name)) return (struct shmt_drill_prey){pid, fd};
+    if (fd >= 0) close(fd);
+    return (struct shmt_drill_prey){0, -1};
+}
+
 bool shmt_drill_can_find(void) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/task/%d/children", (int)getpid(), (int)getpid());
@@ -58,14 +70,19 @@ struct shmt_drill_prey shmt_drill_find(pid_t run, uint32_t rank) {
     for (uint32_t i = 0; i < n; i++) {
         const uint32_t m = children_of(supervisor[i], worker);
         for (uint32_t k = 0; k < m; k++) {
-            int fd = -1;
-#ifdef SYS_pidfd_open
-            fd = (int)syscall(SYS_pidfd_open, worker[k], 0);
-#endif
-            /* asked behind the descriptor: it is this process that is called so */
-            if (is_called(worker[k], name)) return (struct shmt_drill_prey){worker[k], fd};
-            if (fd >= 0) close(fd);
+            const struct shmt_drill_prey prey = seize(worker[k], name);
+            if (prey.pid != 0) return prey;
         }
+    }
+    return (struct shmt_drill_prey){0, -1};
+}
+
+struct shmt_drill_prey shmt_drill_find_link(pid_t run) {
+    pid_t child[MOST_CHILDREN];
+    const uint32_t n = children_of(run, child);
+    for (uint32_t i = 0; i < n; i++) {
+        const struct shmt_drill_prey prey = seize(child[i], "shmtrain-link");
+        if (prey.pid != 0) return prey;
     }
     return (struct shmt_drill_prey){0, -1};
 }

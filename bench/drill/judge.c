@@ -18,6 +18,7 @@
 #define LEAST_SHARE   0.06
 #define MODEL         "model"
 #define SAVED         "saved"
+#define PATH_ROOM     (sizeof((struct shmt_drill_place *)0)->folder + 8)
 #define CLAIM         ".shmtrain-lock" /* on a folder of checkpoints; it stays when its run is killed */
 
 void shmt_drill_find_fault(char *why, const char *format, ...) {
@@ -118,11 +119,14 @@ static void look_for_segments(const char *part, char *why) {
     if (dir) closedir(dir);
 }
 
+/* That of the run, or of its second host. */
+static bool is_of_checkpoints(const char *name) { return strcmp(name, SAVED) == 0 || strcmp(name, SAVED "1") == 0; }
+
 static void look_for_files(const struct shmt_drill_place *place, char *why) {
     DIR *dir = opendir(place->folder);
     const char *name;
     while (dir && (name = next_name(dir)))
-        if (strcmp(name, MODEL) != 0 && !(place->saves && strcmp(name, SAVED) == 0))
+        if (strcmp(name, MODEL) != 0 && !(place->saves && is_of_checkpoints(name)))
             shmt_drill_find_fault(why, "it left %s/%s", place->folder, name);
     if (dir) closedir(dir);
 }
@@ -146,11 +150,9 @@ static bool is_checkpoint(const char *name) {
 }
 
 /* Of a run that was killed there may be a file that was being written, and the one by which it claimed the folder. */
-uint32_t shmt_drill_look_at_saved(const struct shmt_drill_place *place, char *why) {
-    char folder[sizeof place->folder + 8];
+static uint32_t look_at_folder(const char *folder, char *why) {
     const char *name;
     uint32_t n_whole = 0, n_others = 0;
-    snprintf(folder, sizeof folder, "%s/" SAVED, place->folder);
     DIR *dir = opendir(folder);
     while (dir && (name = next_name(dir))) {
         const bool whole = is_checkpoint(name);
@@ -165,11 +167,27 @@ uint32_t shmt_drill_look_at_saved(const struct shmt_drill_place *place, char *wh
     return n_whole;
 }
 
+/* Those of the run, and of its second host. */
+static void name_folders(const struct shmt_drill_place *place, char out[SHMT_DRILL_HOSTS][PATH_ROOM]) {
+    for (uint32_t host = 0; host < SHMT_DRILL_HOSTS; host++)
+        snprintf(out[host], PATH_ROOM, "%s/" SAVED "%s", place->folder, host > 0 ? "1" : "");
+}
+
+uint32_t shmt_drill_look_at_saved(const struct shmt_drill_place *place, char *why) {
+    char folder[SHMT_DRILL_HOSTS][PATH_ROOM];
+    uint32_t n = 0;
+    name_folders(place, folder);
+    for (uint32_t host = 0; host < SHMT_DRILL_HOSTS; host++) n += look_at_folder(folder[host], why);
+    return n;
+}
+
 void shmt_drill_clear_saved(const struct shmt_drill_place *place) {
-    char folder[sizeof place->folder + 8];
-    snprintf(folder, sizeof folder, "%s/" SAVED, place->folder);
-    empty(folder);
-    (void)rmdir(folder);
+    char folder[SHMT_DRILL_HOSTS][PATH_ROOM];
+    name_folders(place, folder);
+    for (uint32_t host = 0; host < SHMT_DRILL_HOSTS; host++) {
+        empty(folder[host]);
+        (void)rmdir(folder[host]);
+    }
 }
 
 void shmt_drill_look_for_residue(const struct shmt_drill_place *place, bool well, char *why) {

@@ -67,4 +67,13 @@ const struct shmt_drill_mode shmt_drill_modes[SHMT_DRILL_MODES] = {
      .saves_every = "20"},
     {.name = "backup:2, fold, aware", .options = "mode=backup:2 late=fold staleness-aware=1 epochs=10", .data = SPARSE},
     {.name = "sync, lamb, network", .options = NET "mode=sync optimizer=lamb epochs=6", .data = DENSE, .same_bits = true},
+    {.name = "sync, 2 hosts", .options = "mode=sync epochs=6", .data = SPARSE, .same_bits = true, .has_hosts = true},
+    {.name = "async, 2 hosts", .options = "mode=async replicas=one epochs=20", .data = SPARSE, .has_hosts = true},
+    {.name = "ssp:2, 2 hosts", .options = "mode=ssp:2 epochs=10", .data = SPARSE, .has_hosts = true},
+    {.name = "sync, 2 hosts, resumed",
+     .options = "mode=sync epochs=12",
+     .data = MORE,
+     .same_bits = true,
+     .has_hosts = true,
+     .saves_every = "1 epoch"},
 };

@@ -52,11 +52,13 @@ static int configure(struct shmtrain_store *store, const struct shmt_drill_mode 
              mode->has_guests ? " guests=" GUESTS : "");
     int rc = shmt_handle_options(store, options);
     if (rc == 0 && place->name[0]) rc = shmtrain_store_set(store, "name", place->name);
+    snprintf(options, sizeof options, "hosts=%s rank=%u", leg->list, leg->host);
+    if (rc == 0 && leg->hosts > 1) rc = shmt_handle_options(store, options);
     if (rc < 0 || !leg->saves) return rc;
-    snprintf(folder, sizeof folder, "%s/saved", place->folder); /* there may be blanks in it */
-    snprintf(options, sizeof options, "checkpoint-every=%s keep=%d%s", mode->saves_every, SHMT_DRILL_KEEP,
-             leg->goes_on ? " resume=1" : "");
+    snprintf(folder, sizeof folder, "%s/saved%s", place->folder, leg->host > 0 ? "1" : ""); /* there may be blanks in it */
+    snprintf(options, sizeof options, "keep=%d%s", SHMT_DRILL_KEEP, leg->goes_on ? " resume=1" : "");
     rc = shmtrain_store_set(store, "checkpoint", folder);
+    if (rc == 0) rc = shmtrain_store_set(store, "checkpoint-every", mode->saves_every);
     return rc == 0 ? shmt_handle_options(store, options) : rc;
 }
 
@@ -87,7 +89,7 @@ static int train(struct shmtrain_store *store, const struct shmt_drill_mode *mod
     if (rc == 0) rc = shmtrain_store_hooks(store, &hooks);
     if (rc == 0) rc = shmtrain_store_train(store, mode->data);
     if (rc == 0) note(shmtrain_store_report(store), shared);
-    return rc == 0 ? shmtrain_store_save(store, model) : rc;
+    return rc == 0 && leg->host == 0 ? shmtrain_store_save(store, model) : rc;
 }
 
 _Noreturn void shmt_drill_train(const struct shmt_drill_mode *mode, const struct shmt_drill_leg *leg,

@@ -21,16 +21,22 @@ static void put_mode(FILE *out, const struct shmt_drill_score *m) {
 /* What the columns have no room for. */
 static void put_special(FILE *out, const struct shmt_drill *d) {
     unsigned long long guest_deaths = 0, guest_examples = 0;
-    uint32_t resumed = 0;
+    uint32_t resumed = 0, cuts = 0, lost_hosts = 0;
     for (uint32_t i = 0; i < SHMT_DRILL_MODES; i++) {
         guest_deaths += d->mode[i].guest_deaths;
         guest_examples += d->mode[i].guest_examples;
         resumed += d->mode[i].resumed;
+        cuts += d->mode[i].cuts;
+        lost_hosts += d->mode[i].lost_hosts;
     }
     if (guest_examples > 0)
         fprintf(out, "Guests trained on %llu examples and died %llu time%s.\n", guest_examples, guest_deaths,
                 plural(guest_deaths));
-    if (resumed > 0) fprintf(out, "%u run%s were killed and then resumed from a checkpoint.\n", resumed, plural(resumed));
+    if (cuts + lost_hosts > 0)
+        fprintf(out, "Links between hosts were stopped %u time%s, and %u host%s killed.\n", cuts, plural(cuts), lost_hosts,
+                lost_hosts == 1 ? " was" : "s were");
+    if (resumed > 0)
+        fprintf(out, "%u run%s killed and then resumed from a checkpoint.\n", resumed, resumed == 1 ? " was" : "s were");
 }
 
 /* Words with blanks between them, in as many lines as they take; the first one begins in this column. */
@@ -69,12 +75,12 @@ void shmt_drill_text(const struct shmt_drill *d, FILE *out) {
 }
 
 static json_t *mode_of(const struct shmt_drill_score *m) {
-    return json_pack("{s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:i, s:o, s:o, s:o}", "name", m->name, "runs", (int)m->runs,
-                     "failed", (int)m->failed, "deaths", (json_int_t)m->deaths, "stops", (json_int_t)m->stops, "respawns",
-                     (json_int_t)m->respawns, "guest_deaths", (json_int_t)m->guest_deaths, "guest_examples",
-                     (json_int_t)m->guest_examples, "resumed", (int)m->resumed, "worst_respawn_ms",
-                     json_figure(m->worst_respawn_ms), "low_loss", json_figure(m->low_loss), "high_loss",
-                     json_figure(m->high_loss));
+    return json_pack("{s:s, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:i, s:i, s:i, s:o, s:o, s:o}", "name", m->name, "runs",
+                     (int)m->runs, "failed", (int)m->failed, "deaths", (json_int_t)m->deaths, "stops", (json_int_t)m->stops,
+                     "respawns", (json_int_t)m->respawns, "guest_deaths", (json_int_t)m->guest_deaths, "guest_examples",
+                     (json_int_t)m->guest_examples, "resumed", (int)m->resumed, "cuts", (int)m->cuts, "lost_hosts",
+                     (int)m->lost_hosts, "worst_respawn_ms", json_figure(m->worst_respawn_ms), "low_loss",
+                     json_figure(m->low_loss), "high_loss", json_figure(m->high_loss));
 }
 
 void shmt_drill_json(const struct shmt_drill *d, FILE *out) {

@@ -49,6 +49,15 @@ struct shmtrain_plan_part {
     uint32_t reserved[5];
 };
 
+/* A host of a run over several: what it trains, and what it sends to each other one. */
+struct shmtrain_plan_host {
+    char name[64];     /* "b:5000"; "": MPI knows it */
+    uint64_t examples; /* of each batch (sync), or of an epoch */
+    uint64_t
+        most_bytes; /* that an exchange can take: of a batch, or of a round; what is zero, or has not changed, is not sent */
+    uint64_t reserved[4];
+};
+
 struct shmtrain_plan {
     uint32_t size;             /* as the library knows it: SHMTRAIN_HAS */
     const char *machine;       /* "this machine", or "HWLOC_SYNTHETIC" and the like */
@@ -72,6 +81,9 @@ struct shmtrain_plan {
     const struct shmtrain_plan_part *part;    /* (n_parts) */
     uint32_t n_layers;
     const struct shmtrain_model_layer *layer; /* (n_layers) what the model is made of; 0: it has nothing to show */
+    uint32_t n_hosts, host;                   /* 0: one host alone, or no data; which one this is */
+    uint32_t exchanges_batches;               /* 1: hosts exchange each batch; 0: rounds go on beside their workers */
+    const struct shmtrain_plan_host *hosts;   /* (n_hosts) */
 };
 
 /* Lines for people, at most 80 columns wide; one JSON object. To be freed. NULL: no memory. */

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/rank_words.h"
+#include "cli/ranks.h"
 #include "cli/talk.h"
 #include "cli/task.h"
 
@@ -40,17 +40,22 @@ char **mpi_words(int argc, char **argv) {
     return words ? words : argv;
 }
 
-/* Open MPI binds each process to one core where there are few of them, and a run wants all cores of its host. */
-static void look_at_binding(void) {
-    static const char *const HERE[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", NULL};
+/* A run wants all cores of its host; hosts on one machine, which the launcher has not bound, share them out. Open MPI binds each process to
+ * one core where there are few of them. */
+static void settle_processors(void) {
+    static const char *const HERE[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL}, *const PLACE[] = {
+                                                                                                   "OMPI_COMM_WORLD_LOCAL_RANK",
+                                                                                                   "MPI_LOCALRANKID", NULL};
+    const int here = number_of(HERE), place = number_of(PLACE);
     const long there = sysconf(_SC_NPROCESSORS_ONLN);
-    const int here = number_of(HERE);
     cpu_set_t mine;
-    if (here < 1 || sched_getaffinity(0, sizeof mine, &mine) != 0 || (long)CPU_COUNT(&mine) * here >= there) return;
     char line[160];
+    if (here < 1 || place < 0 || sched_getaffinity(0, sizeof mine, &mine) != 0) return;
+    const int n = CPU_COUNT(&mine);
+    if (here > 1 && (long)n * here > there) rank_take_processors((uint32_t)place, (uint32_t)here);
+    if (mpi_rank() > 0 || (long)n * here >= there) return;
     snprintf(line, sizeof line,
-             "mpirun has bound this process to %d of %ld processors: mpirun --bind-to none gives it all of them",
-             CPU_COUNT(&mine), there);
+             "mpirun has bound this process to %d of %ld processors: mpirun --bind-to none gives it all of them", n, there);
     talk_note(NULL, line);
 }
 
@@ -75,6 +80,6 @@ int mpi_settle(struct shmtrain_store *store, struct arguments *a) {
     }
     if (!hosts || strcmp(hosts, "mpi") != 0) return 0;
     show_once(a);
-    if (mpi_rank() == 0) look_at_binding();
+    settle_processors();
     return 0;
 }

@@ -134,3 +134,8 @@ static inline bool shmt_policy_is_damped(const struct shmt_policy *policy) {
 
 /* Whether all meet to merge (s = 0), or each merges with the master when it is due. */
 static inline bool shmt_policy_merges_together(const struct shmt_policy *policy) { return policy->staleness == 0; }
+
+/* Whether there are replicas that all workers meet to merge (local SGD). */
+static inline bool shmt_policy_meets_to_merge(const struct shmt_policy *policy) {
+    return shmt_policy_merges_replicas(policy) && shmt_policy_merges_together(policy);
+}

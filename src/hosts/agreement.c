@@ -76,9 +76,9 @@ static void state_spec(struct shmt_facts *out, const struct shmt_run *run) {
                    (unsigned long long)spec->steps_before);
 }
 
-/* What a table begins with, where that is not all zeros. In the live modes a rule's state is each host's own. */
+/* What a table begins with, where that is not all zeros. In rounds a rule's state is each host's own. */
 static void state_tables(struct shmt_facts *out, const struct shmt_run *run) {
-    const bool live = shmt_policy_is_live(&run->spec.policy);
+    const bool own_state = shmt_spec_has_rounds_of_hosts(&run->spec);
     for (uint32_t t = 0; t < run->params->n_tables; t++) {
         const struct shmt_declared *d = &run->params->table[t];
         const uint64_t floats = shmt_table_floats(&d->table);
@@ -87,7 +87,7 @@ static void state_tables(struct shmt_facts *out, const struct shmt_run *run) {
         snprintf(name, sizeof name, "table %s", d->table.name);
         shmt_facts_add(out, name, "%llu x %u, values %016llx, state %016llx", (unsigned long long)d->table.rows, d->table.width,
                        (unsigned long long)(d->value ? hash_more(0, d->value, floats * sizeof *d->value) : 0),
-                       (unsigned long long)(d->state && !live ? hash_more(0, d->state, state * sizeof *d->state) : 0));
+                       (unsigned long long)(d->state && !own_state ? hash_more(0, d->state, state * sizeof *d->state) : 0));
     }
 }
 

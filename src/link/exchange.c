@@ -304,16 +304,21 @@ static void release(struct shmt_exchange *x) {
     if (x->turns->free) x->turns->free(x);
 }
 
+static const struct shmt_turns *turns_of(const struct shmt_spec *spec) {
+    if (shmt_policy_is_batched(&spec->policy)) return &SHMT_TURNS_BATCHES;
+    return shmt_policy_meets_to_merge(&spec->policy) ? &SHMT_TURNS_MERGES : &SHMT_TURNS_ROUNDS;
+}
+
 int shmt_exchange_run(const struct shmt_exchange_place *place, struct shmt_error *e) {
     struct shmt_exchange *x = calloc(1, sizeof *x);
     struct shmt_flat flat;
     if (!x) return shmt_no_memory(e, "for the link");
     shmt_flat_plan(place->spec, &flat);
     x->at = *place;
-    x->turns = shmt_policy_is_batched(&place->spec->policy) ? &SHMT_TURNS_BATCHES : &SHMT_TURNS_ROUNDS;
+    x->turns = turns_of(place->spec);
     x->n_floats = flat.n;
     x->n_blocks = shmt_far_blocks(flat.n);
-    if (x->turns == &SHMT_TURNS_ROUNDS && !place->begins)
+    if (x->turns != &SHMT_TURNS_BATCHES && !place->begins)
         shmt_fail(&x->error, SHMTRAIN_E_USAGE, "workers of live modes have to meet before the link looks at their parameters");
     if (x->error.status == 0) run(x);
     if (x->error.status != 0) {

@@ -1,6 +1,6 @@
-/* What the parts of an exchange share: exchange.c (who is there, what comes and goes, the run), batches.c (sums of gradients) and
- * rounds.c (changes of parameters). What hosts do together, a batch or a round, is a turn; turns have numbers, and all hosts do the
- * same ones. */
+/* What the parts of an exchange share: exchange.c (who is there, what comes and goes, the run), batches.c (sums of gradients), rounds.c
+ * (changes of parameters) and merges.c (what copies come to), of which the last two share items.c. What hosts do together, a batch, a
+ * round or a merge, is a turn; turns have numbers, and all hosts do the same ones. */
 #pragma once
 
 #include "link/exchange.h"
@@ -26,10 +26,10 @@ struct shmt_heard {
     bool over;                   /* it has the whole run */
     uint64_t life;               /* of the host, as it was first seen; 0: it has not come */
     struct shmt_kept_list early; /* about the turn that follows the one in hand */
-    /* rounds */
+    /* rounds, merges */
     bool rests;                   /* its workers have ended the epoch */
     uint64_t clock;               /* of the slowest of them who works, in this epoch; UINT64_MAX: none does */
-    struct shmt_kept_list blocks; /* of this round */
+    struct shmt_kept_list blocks; /* of this turn */
     uint64_t next_block;          /* none of those that come is below */
 };
 
@@ -50,7 +50,7 @@ struct shmt_turns {
     /* All turns of an epoch, up to the meeting that ends it: 0, or a status. */
     int (*epoch)(struct shmt_exchange *x);
 };
-extern const struct shmt_turns SHMT_TURNS_BATCHES, SHMT_TURNS_ROUNDS;
+extern const struct shmt_turns SHMT_TURNS_BATCHES, SHMT_TURNS_ROUNDS, SHMT_TURNS_MERGES;
 
 struct shmt_exchange {
     struct shmt_exchange_place at;
@@ -78,6 +78,11 @@ struct shmt_exchange {
     uint64_t examples, since;       /* that this host had trained on when the round began; of those, since the one before */
     bool is_weighted;               /* changes are shares, which are added up; else all take their mean */
     struct shmt_feedback *feedback; /* of rounds that send less than has changed: feedback.h; NULL: they send all of it */
+    /* merges */
+    uint32_t n_words;           /* weights, and planes of state */
+    struct shmt_payload **sent; /* (n_sent) what I have sent of my copies in this turn */
+    uint64_t n_sent;
+    struct shmt_merge_part *parts; /* (hosts.n) room for what all say of a block */
 };
 
 /* ---- exchange.c ---- */
@@ -104,3 +109,25 @@ void shmt_exchange_close(struct shmt_exchange *x);
 /* Keeps a message; false: there is no memory. */
 bool shmt_keep(struct shmt_kept_list *list, const struct shmt_message *message);
 void shmt_kept_release(struct shmt_kept_list *list, struct shmt_lanes *lanes);
+
+/* ---- items.c: rounds and merges ---- */
+
+#define SHMT_NO_CLOCK UINT64_MAX
+
+/* Other hosts want to hear of this one also where there are many blocks to look at. */
+void shmt_exchange_breathe(struct shmt_exchange *x, uint64_t block);
+
+/* This host's run is asked to end. */
+bool shmt_exchange_is_asked_to_stop(const struct shmt_exchange *x);
+
+/* A message about the turn in hand, of all kinds but those of blocks: notes how far its sender is, and what it has done. */
+void shmt_exchange_take_items(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel);
+
+/* As they have said when they began the turn. */
+bool shmt_exchange_all_others_rest(const struct shmt_exchange *x);
+
+/* The turn begins for the others; `rests`: my workers have ended the epoch; else the clock of the slowest of them (rounds). */
+void shmt_exchange_say_begin(struct shmt_exchange *x, uint64_t clock, bool rests);
+
+/* What this host has done of the epoch. */
+void shmt_exchange_tell_items(struct shmt_exchange *x);

@@ -21,8 +21,10 @@ enum place {
 #define PIECE_BYTES 16
 #define BLOCK_BYTES (8 + SHMT_FAR_BLOCK * 4)
 #define HALF_BYTES  (8 + SHMT_FAR_BLOCK * 2) /* of a block of bfloat16 */
+#define PART_BYTES  (BLOCK_BYTES + SHMT_FAR_BLOCK)
 
 _Static_assert(HEAD_BYTES + SHMT_MOST_PARCEL_BLOCKS * BLOCK_BYTES <= SHMT_MOST_BODY, "a parcel is one message");
+_Static_assert(HEAD_BYTES + SHMT_MOST_PARCEL_PARTS * PART_BYTES <= SHMT_MOST_BODY, "a parcel is one message");
 _Static_assert(HEAD_BYTES + SHMT_MOST_PARCEL_PIECES * PIECE_BYTES <= SHMT_MOST_BODY, "a parcel is one message");
 _Static_assert(SHMT_MAX_CHUNKS <= SHMT_MOST_PARCEL_PIECES, "the pieces of a batch are one parcel");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "floats go as they are");
@@ -38,6 +40,7 @@ static bool has_floats(enum shmt_parcel_kind kind) { return kind == SHMT_PARCEL_
 /* Of an entry. */
 static uint64_t bytes_of(enum shmt_parcel_kind kind, bool halves) {
     if (kind == SHMT_PARCEL_ROUND) return CLOCK_BYTES;
+    if (kind == SHMT_PARCEL_PARTS) return PART_BYTES;
     if (kind == SHMT_PARCEL_TERMS) return halves ? HALF_TERM : TERM_BYTES;
     if (kind == SHMT_PARCEL_BLOCKS) return halves ? HALF_BYTES : BLOCK_BYTES;
     return kind == SHMT_PARCEL_PIECES ? PIECE_BYTES : 0;
@@ -70,6 +73,13 @@ void shmt_parcel_put_block(unsigned char *entries, uint32_t i, uint64_t block, c
     unsigned char *at = entries + (uint64_t)i * BLOCK_BYTES;
     shmt_put_little(at, block, 8);
     memcpy(at + 8, values, SHMT_FAR_BLOCK * sizeof *values);
+}
+
+void shmt_parcel_put_part(unsigned char *entries, uint32_t i, uint64_t block, const struct shmt_merge_part *part) {
+    unsigned char *at = entries + (uint64_t)i * PART_BYTES;
+    shmt_put_little(at, block, 8);
+    memcpy(at + 8, part->value, sizeof part->value);
+    memcpy(at + BLOCK_BYTES, part->count, sizeof part->count);
 }
 
 static void put_halves(unsigned char *at, const float *values, uint64_t n) {
@@ -130,7 +140,7 @@ bool shmt_parcel_read(const unsigned char *bytes, uint64_t n_bytes, struct shmt_
                                        .flag = bytes[AT_FLAG] != 0,
                                        .halves = bytes[AT_HALVES] != 0,
                                        .entries = bytes + HEAD_BYTES};
-    const bool is_kind = parcel.kind >= SHMT_PARCEL_PIECES && parcel.kind <= SHMT_PARCEL_TERMS;
+    const bool is_kind = parcel.kind >= SHMT_PARCEL_PIECES && parcel.kind <= SHMT_PARCEL_PARTS;
     *why_out = "no such message about a batch";
     if (!is_kind || bytes[AT_FLAG] > 1 || bytes[AT_HALVES] > has_floats(parcel.kind) || bytes[AT_RESERVED] != 0) return false;
     if (shmt_get_little(bytes + AT_RESERVED_TOO, 4) != 0 || (bytes_of(parcel.kind, false) == 0 && parcel.n > 0)) return false;
@@ -156,5 +166,12 @@ uint64_t shmt_parcel_block(const struct shmt_parcel *parcel, uint32_t i, float v
         take_halves(at + 8, SHMT_FAR_BLOCK, values_out);
     else
         memcpy(values_out, at + 8, SHMT_FAR_BLOCK * sizeof *values_out);
+    return shmt_get_little(at, 8);
+}
+
+uint64_t shmt_parcel_part(const struct shmt_parcel *parcel, uint32_t i, struct shmt_merge_part *out) {
+    const unsigned char *at = parcel->entries + (uint64_t)i * PART_BYTES;
+    if (out) memcpy(out->value, at + 8, sizeof out->value);
+    if (out) memcpy(out->count, at + BLOCK_BYTES, sizeof out->count);
     return shmt_get_little(at, 8);
 }

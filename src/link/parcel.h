@@ -16,14 +16,15 @@ enum shmt_parcel_kind {
     SHMT_PARCEL_END = 3,    /* nothing more follows about the batch */
     SHMT_PARCEL_OVER = 4,   /* the sender has the whole run; `number`: behind its last batch */
     SHMT_PARCEL_ROUND = 5,  /* the first of a round: `of` 1: the sender's workers rest; a clock */
-    SHMT_PARCEL_TERMS = 6   /* of a batch: the list of terms of one of the sender's chunks: n ids, and then n floats */
+    SHMT_PARCEL_TERMS = 6,  /* of a batch: the list of terms of one of the sender's chunks: n ids, and then n floats */
+    SHMT_PARCEL_PARTS = 7 /* of a merge: blocks of what the sender's copies come to, those that have changed (update/parts.h) */
 };
 
 struct shmt_parcel {
     enum shmt_parcel_kind kind;
     uint32_t
         of; /* PIECES: the first chunk, or item; TERMS: the chunk; BLOCKS: the subtree, by its place among the sender's, or 0 */
-    uint32_t n;      /* pieces, blocks, or clocks (1) */
+    uint32_t n;      /* pieces, blocks, parts, or clocks (1) */
     uint64_t number; /* of the batch, in the run */
     bool flag;       /* PIECES of a batch, ROUND: the sender wants to stop; TERMS: there is more of the gradient in BLOCKS */
     bool halves;     /* BLOCKS, TERMS: floats are bfloat16 (bfloat16.h) */
@@ -31,6 +32,7 @@ struct shmt_parcel {
 };
 
 #define SHMT_MOST_PARCEL_BLOCKS 1000 /* so that a parcel is about a frame's longest body */
+#define SHMT_MOST_PARCEL_PARTS  800  /* likewise */
 #define SHMT_MOST_PARCEL_PIECES 1024
 #define SHMT_MOST_PARCEL_TERMS  65536
 
@@ -41,6 +43,7 @@ struct shmt_payload *shmt_parcel_make(const struct shmt_parcel *parcel, unsigned
 void shmt_parcel_put_piece(unsigned char *entries, uint32_t i, const struct shmt_far_piece *piece);
 void shmt_parcel_put_block(unsigned char *entries, uint32_t i, uint64_t block, const float values[SHMT_FAR_BLOCK]);
 
+void shmt_parcel_put_part(unsigned char *entries, uint32_t i, uint64_t block, const struct shmt_merge_part *part);
 void shmt_parcel_put_terms(unsigned char *entries, const struct shmt_far_terms *terms); /* all of them */
 
 /* The same, of a parcel with `halves`: values are rounded, if they are not yet. */
@@ -60,3 +63,5 @@ void shmt_parcel_piece(const struct shmt_parcel *parcel, uint32_t i, struct shmt
 void shmt_parcel_terms(const struct shmt_parcel *parcel, float *values_out, struct shmt_far_terms *out);
 uint64_t shmt_parcel_clock(const struct shmt_parcel *parcel); /* of a ROUND */
 uint64_t shmt_parcel_block(const struct shmt_parcel *parcel, uint32_t i, float values_out[SHMT_FAR_BLOCK]);
+uint64_t shmt_parcel_part(const struct shmt_parcel *parcel, uint32_t i,
+                          struct shmt_merge_part *out); /* NULL: its block alone */

@@ -19,13 +19,12 @@
 #include "link/feedback.h"
 #include "sync/host.h"
 
-#define PACE          9 /* times as long as a round has taken until the next one begins: a tenth of the time goes to rounds */
-#define LEAST_NS      UINT64_C(2000000) /* between two rounds */
-#define MOST_NS       UINT64_C(200000000)
-#define BOUND_NS      UINT64_C(500000) /* where workers wait for what is known of other hosts */
-#define GLANCE_NS     UINT64_C(200000) /* at this host's workers: at the end of an epoch they wait for the link */
-#define BREATH_BLOCKS 8192             /* 8 MB, a few milliseconds */
-#define NO_CLOCK      UINT64_MAX
+#define PACE      9 /* times as long as a round has taken until the next one begins: a tenth of the time goes to rounds */
+#define LEAST_NS  UINT64_C(2000000) /* between two rounds */
+#define MOST_NS   UINT64_C(200000000)
+#define BOUND_NS  UINT64_C(500000) /* where workers wait for what is known of other hosts */
+#define GLANCE_NS UINT64_C(200000) /* at this host's workers: at the end of an epoch they wait for the link */
+#define NO_CLOCK  SHMT_NO_CLOCK
 
 static const struct shmt_far_live_ops *ops(const struct shmt_exchange *x) { return x->at.backend->far->live; }
 
@@ -34,26 +33,7 @@ static uint64_t floats_of(const struct shmt_exchange *x, uint64_t block) {
     return shmt_min_u64(SHMT_FAR_BLOCK, x->n_floats - block * SHMT_FAR_BLOCK);
 }
 
-/* Other hosts want to hear of this one also where there are many parameters to look at. */
-static void breathe(struct shmt_exchange *x, uint64_t block) {
-    if (block % BREATH_BLOCKS == BREATH_BLOCKS - 1 && x->error.status == 0) shmt_exchange_receive(x, 0);
-}
-
 /* ---- what comes ---- */
-
-static void begin_of(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel) {
-    struct shmt_heard *heard = &x->heard[from];
-    if (heard->begun || parcel->of > 1) {
-        shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "begins a round twice", from);
-        return;
-    }
-    heard->begun = true;
-    heard->rests = parcel->of == 1;
-    heard->stop = parcel->flag;
-    heard->clock = shmt_parcel_clock(parcel);
-    heard->next_block = 0;
-    x->begun_ns = shmt_now_ns();
-}
 
 /* Blocks ascend. true: the message is kept until all have come. */
 static bool keep_blocks(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel,
@@ -79,37 +59,9 @@ static bool keep_blocks(struct shmt_exchange *x, uint32_t from, const struct shm
     return parcel->n > 0;
 }
 
-static void put_pieces(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel) {
-    const struct shmt_spec *spec = x->at.spec;
-    const uint64_t pieces = shmt_spec_pieces_of_host(spec, from);
-    if (!x->heard[from].rests || parcel->of > pieces || parcel->n > pieces - parcel->of) {
-        shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "says that it has done other items than its own", from);
-        return;
-    }
-    for (uint32_t i = 0; i < parcel->n; i++) {
-        struct shmt_far_piece piece;
-        const uint64_t number = shmt_spec_piece_of_host(spec, from, parcel->of + i);
-        shmt_parcel_piece(parcel, i, &piece);
-        if (piece.examples != 0 && piece.examples != shmt_spec_examples_of_step(spec, number)) {
-            shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has done another number of examples than an item has", from);
-            return;
-        }
-        ops(x)->put_piece(x->seat, number, &piece);
-    }
-}
-
 static bool take(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel, struct shmt_message *message) {
-    if (parcel->kind == SHMT_PARCEL_ROUND) {
-        begin_of(x, from, parcel);
-        return false;
-    }
-    if (!x->heard[from].begun) {
-        shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "begins a round in the middle", from);
-        return false;
-    }
-    if (parcel->kind == SHMT_PARCEL_BLOCKS) return keep_blocks(x, from, parcel, message);
-    if (parcel->kind == SHMT_PARCEL_PIECES) put_pieces(x, from, parcel);
-    x->heard[from].end = parcel->kind == SHMT_PARCEL_END;
+    if (parcel->kind == SHMT_PARCEL_BLOCKS && x->heard[from].begun) return keep_blocks(x, from, parcel, message);
+    shmt_exchange_take_items(x, from, parcel);
     return false;
 }
 
@@ -119,14 +71,6 @@ static uint64_t most_bytes(const struct shmt_exchange *x, uint32_t from) {
 }
 
 /* ---- what goes ---- */
-
-static void send_begin(struct shmt_exchange *x, bool rests) {
-    unsigned char *entries;
-    const struct shmt_parcel parcel = {.kind = SHMT_PARCEL_ROUND, .of = rests, .n = 1, .number = x->number, .flag = x->stop};
-    struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
-    if (payload) shmt_parcel_put_clock(entries, rests ? NO_CLOCK : ops(x)->clock(x->seat));
-    shmt_exchange_send(x, payload);
-}
 
 /* x->change: what has changed of a block since all hosts agreed on it, or the share of it that counts; as it is sent. */
 static void look_at_block(struct shmt_exchange *x, uint64_t block) {
@@ -161,7 +105,7 @@ static struct shmt_payload *next_changes(struct shmt_exchange *x, uint64_t *bloc
         if (looks) look_at_block(x, *block);
         if (x->changed[*block])
             (parcel.halves ? shmt_parcel_put_half_block : shmt_parcel_put_block)(entries, n++, *block, change);
-        breathe(x, *block);
+        shmt_exchange_breathe(x, *block);
     }
     if (payload && n > 0) {
         shmt_parcel_end(payload, n);
@@ -174,7 +118,7 @@ static struct shmt_payload *next_changes(struct shmt_exchange *x, uint64_t *bloc
 static void choose_changes(struct shmt_exchange *x) {
     for (uint64_t block = 0; block < x->n_blocks; block++) {
         look_at_block(x, block);
-        breathe(x, block);
+        shmt_exchange_breathe(x, block);
     }
     shmt_feedback_choose(x);
 }
@@ -184,25 +128,6 @@ static void send_changes(struct shmt_exchange *x) {
     for (uint64_t block = 0; block < x->n_blocks && x->error.status == 0;) {
         struct shmt_payload *payload = next_changes(x, &block);
         if (payload) shmt_exchange_send(x, payload);
-    }
-}
-
-/* What this host has done of the epoch. */
-static void send_pieces(struct shmt_exchange *x) {
-    const struct shmt_spec *spec = x->at.spec;
-    const uint64_t pieces = shmt_spec_pieces_of_host(spec, spec->hosts.self);
-    for (uint64_t at = 0, n; at < pieces && x->error.status == 0; at += n) {
-        n = shmt_min_u64(SHMT_MOST_PARCEL_PIECES, pieces - at);
-        unsigned char *entries;
-        const struct shmt_parcel parcel = {
-            .kind = SHMT_PARCEL_PIECES, .of = (uint32_t)at, .n = (uint32_t)n, .number = x->number};
-        struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
-        for (uint32_t i = 0; payload && i < n; i++) {
-            struct shmt_far_piece piece;
-            ops(x)->piece(x->seat, shmt_spec_piece_of_host(spec, spec->hosts.self, at + i), &piece);
-            shmt_parcel_put_piece(entries, i, &piece);
-        }
-        shmt_exchange_send(x, payload);
     }
 }
 
@@ -263,9 +188,9 @@ static void merge(struct shmt_exchange *x, bool all_rest) {
         open_message(&cursor[host]);
     }
     for (uint64_t block = 0; block < x->n_blocks; block++) {
+        shmt_exchange_breathe(x, block);
         const uint64_t at = block * SHMT_FAR_BLOCK, n = floats_of(x, block);
         float base[SHMT_FAR_BLOCK], change[SHMT_FAR_BLOCK];
-        breathe(x, block);
         if (!merge_block(x, cursor, block, base)) continue;
         for (uint64_t i = 0; !x->feedback && i < n; i++) change[i] = base[i] - x->seen[at + i];
         if (x->feedback) shmt_feedback_bring(x, block, n, base, change);
@@ -280,12 +205,6 @@ static void merge(struct shmt_exchange *x, bool all_rest) {
 
 /* ---- a round ---- */
 
-static bool all_others_rest(const struct shmt_exchange *x) {
-    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
-        if (shmt_exchange_is_other(x, host) && !x->heard[host].rests) return false;
-    return true;
-}
-
 /* How far the slowest of the other hosts' workers is, in what is now merged here. */
 static void tell_workers(struct shmt_exchange *x) {
     uint64_t least = NO_CLOCK;
@@ -295,32 +214,28 @@ static void tell_workers(struct shmt_exchange *x) {
     if (x->stop) ops(x)->stop(x->seat);
 }
 
-static bool is_asked_to_stop(const struct shmt_exchange *x) {
-    return load_relaxed(x->at.backend->store->stop_word(x->at.store)) != 0; /* relaxed: a flag */
-}
-
 /* 1: there is another one in this epoch; 0: it was the last one; or a status. *told: this host has said what it has done. *took_ns: what it
  * has taken, but for waiting until others have begun it. */
 static int do_round(struct shmt_exchange *x, bool *told, uint64_t *took_ns) {
     const uint64_t began_ns = shmt_now_ns();
     const int rests = ops(x)->rests(x->seat); /* before I look: nothing changes behind it */
     if (rests < 0) return rests;
-    shmt_exchange_open(x, is_asked_to_stop(x));
+    shmt_exchange_open(x, shmt_exchange_is_asked_to_stop(x));
     const uint64_t examples = ops(x)->examples(x->seat);
     /* Changes come before they are counted, an item later; and a worker that dies is counted back. */
     x->since = shmt_max_u64(x->at.spec->item, examples > x->examples ? examples - x->examples : 0);
     x->examples = shmt_max_u64(x->examples, examples);
     if (x->feedback) shmt_feedback_begin(x, rests == 1);
-    if (x->error.status == 0) send_begin(x, rests == 1);
+    if (x->error.status == 0) shmt_exchange_say_begin(x, rests == 1 ? NO_CLOCK : ops(x)->clock(x->seat), rests == 1);
     if (x->error.status == 0) send_changes(x);
     if (x->error.status == 0 && rests == 1 && !*told) {
-        send_pieces(x);
+        shmt_exchange_tell_items(x);
         *told = true;
     }
     const uint64_t sent_ns = shmt_now_ns();
     shmt_exchange_close(x);
     if (x->error.status != 0) return x->error.status;
-    const bool is_last = rests == 1 && all_others_rest(x);
+    const bool is_last = rests == 1 && shmt_exchange_all_others_rest(x);
     merge(x, is_last);
     tell_workers(x);
     *took_ns = sent_ns - began_ns + shmt_now_ns() - shmt_max_u64(sent_ns, x->begun_ns);

@@ -14,8 +14,11 @@
 
 #include "consistency/chunks.h"
 #include "ps/backend_ops.h"
+#include "update/parts.h"
 
 #define SHMT_FAR_BLOCK 256 /* floats of a block, in which gradients are exchanged */
+
+_Static_assert(SHMT_FAR_BLOCK == SHMT_PART_FLOATS, "a part of a merge is one of a block");
 
 /* A batch that is to be exchanged. */
 struct shmt_far_batch {
@@ -69,6 +72,26 @@ struct shmt_far_live_ops {
     int (*end)(struct shmt_seat *seat, bool stop);
 };
 
+/* Modes whose workers meet to merge their copies (link/merges.c). The link comes last to each of these meetings, with what all hosts'
+ * copies come to, which it brings to the master; then the workers bring their copies to it. It begins epochs, tells what was done of
+ * items, and stops workers as in the live modes: by the entries begin, piece, put_piece and stop of those. */
+struct shmt_far_merge_ops {
+    /* Waits until all of this host's workers have come to the meeting before a merge: 1: some have work left in this epoch, 0: none
+     * has; or a status. Copies and master rest from then on, until `publish`. */
+    int (*gather)(struct shmt_seat *seat);
+
+    /* Word 0 (weights) or 1 + plane (state, of shmt_flat_planes) of block `block` of the flat array: what this host's copies come to.
+     * false: none has changed it, and `out` is not written. */
+    bool (*part)(struct shmt_seat *seat, uint32_t word, uint64_t block, struct shmt_merge_part *out);
+
+    /* The master of this block becomes what all n parts of it make of it, in the order of ranks (update/parts.h). */
+    void (*merge)(struct shmt_seat *seat, uint32_t word, uint64_t block, const struct shmt_merge_part *part, uint32_t n);
+
+    /* All is merged. `others_work`: workers of other hosts have work left in this epoch, so that another merge follows; `stop`: the
+     * run ends with this epoch, on all hosts. Waits until all copies are what the master is. */
+    int (*publish)(struct shmt_seat *seat, bool others_work, bool stop);
+};
+
 /* The list of terms of a chunk's gradient (update/terms.h), which may be at any address. */
 struct shmt_far_terms {
     uint32_t n;
@@ -103,6 +126,7 @@ struct shmt_far_ops {
     void (*put_piece)(struct shmt_seat *seat, uint32_t chunk, const struct shmt_far_piece *piece);
 
     const struct shmt_far_live_ops *live;
+    const struct shmt_far_merge_ops *merges;
 
     /* All is put, and all hosts agree whether the run ends behind this batch. Waits until it is applied. */
     int (*publish)(struct shmt_seat *seat, bool stop);

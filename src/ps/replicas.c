@@ -29,9 +29,10 @@ uint32_t shmt_replicas_count(const struct shmt_spec *spec) {
     }
 }
 
-/* Of the run's own workers. */
+/* Of the run's own workers. Where those of many hosts are merged together, each host is taken to have as many. */
 static uint32_t count_own(const struct shmt_spec *spec) {
-    return spec->policy.replicas == SHMT_REPLICAS_WORKER ? spec->n_workers : shmt_replicas_count(spec);
+    const uint32_t here = spec->policy.replicas == SHMT_REPLICAS_WORKER ? spec->n_workers : shmt_replicas_count(spec);
+    return shmt_spec_merges_over_hosts(spec) ? here * spec->hosts.n : here;
 }
 
 uint32_t shmt_replicas_averaged(const struct shmt_spec *spec) {

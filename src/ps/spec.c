@@ -1,7 +1,9 @@
 /* Checks of a run: see spec.h. */
 #include "ps/spec.h"
 
+#include "ps/replicas.h"
 #include "update/merge.h"
+#include "update/parts.h"
 
 static int check_tables(const struct shmt_spec *spec, struct shmt_error *e) {
     uint64_t floats = 0;
@@ -107,26 +109,35 @@ static int check_hosts(const struct shmt_spec *spec, struct shmt_error *e) {
     if (!shmt_spec_is_linked(spec)) return 0;
     if (spec->hosts.n > SHMT_MAX_HOSTS || spec->hosts.self >= spec->hosts.n)
         return shmt_refuse(e, "at most %d hosts, whose ranks begin with 0", SHMT_MAX_HOSTS);
-    const bool meets = shmt_policy_merges_replicas(&spec->policy) && shmt_policy_merges_together(&spec->policy);
-    const bool live = shmt_policy_is_live(&spec->policy) && !meets;
+    const bool live = shmt_policy_is_live(&spec->policy), meets = shmt_policy_meets_to_merge(&spec->policy);
     if ((!shmt_policy_is_batched(&spec->policy) && !live) || shmt_policy_has_equal_copies(&spec->policy) || spec->fits)
-        return shmt_refuse(e, "over several hosts only --mode sync, async, hogwild, ssp and node are possible so far");
+        return shmt_refuse(e, "over several hosts only --mode sync, async, hogwild, ssp, local and node are possible so far");
     if (spec->hosts.wire > SHMT_WIRE_BF16 || !(spec->hosts.top_k >= 0 && spec->hosts.top_k <= 1))
         return shmt_refuse(e, "hosts send floats as f32 or bf16, and a share from 0 to 1 of what has changed");
+    if (meets && (spec->hosts.wire != SHMT_WIRE_F32 || (spec->hosts.top_k > 0 && spec->hosts.top_k < 1)))
+        return shmt_refuse(
+            e,
+            "over several hosts copies that meet to merge are sent whole, as they are: leave out wire and top-k, "
+            "or use --mode sync, async, hogwild, ssp or node");
     if (!live && spec->hosts.top_k > 0 && spec->hosts.top_k < 1)
         return shmt_refuse(e,
                            "top-k leaves changes for later rounds, and --mode sync has none: every batch is one of all hosts' "
                            "gradients. Use --mode async, hogwild, node or ssp, or --wire bf16 alone");
+    if (meets && shmt_replicas_count(spec) > SHMT_MOST_COPIES)
+        return shmt_refuse(e, "over several hosts copies of at most %d workers of each host are merged: use fewer (-w)",
+                           SHMT_MOST_COPIES);
     if (live && shmt_policy_merges_replicas(&spec->policy) && spec->policy.merge == SHMT_MERGE_ELASTIC)
-        return shmt_refuse(
-            e, "over several hosts copies are not merged elastically: what each copy keeps for itself would be lost");
+        return shmt_refuse(e,
+                           "over several hosts copies are not merged elastically, as what each keeps for itself would be lost: "
+                           "use --merge mean or sum");
     if (live && spec->staleness_aware)
         return shmt_refuse(e, "staleness-aware knows the delay of this host's updates alone: leave it out over several hosts");
     if (spec->count_lost)
         return shmt_refuse(e, "over several hosts lost updates are not counted: leave out --count-lost and --race-window");
-    if (live && spec->rule.kind == SHMT_RULE_FTRL)
-        return shmt_refuse(
-            e, "over several hosts ftrl is for --mode sync: its weights follow from state, which stays each host's");
+    if (live && !meets && spec->rule.kind == SHMT_RULE_FTRL)
+        return shmt_refuse(e,
+                           "over several hosts ftrl is for --mode sync and local: its weights follow from state, which stays "
+                           "each host's in others");
     if (spec->pauses.steps > 0) return shmt_refuse(e, "over several hosts snapshots are taken behind epochs, not within them");
     if (spec->n_guests > 0 || spec->head_bytes > 0 || spec->may_lack)
         return shmt_refuse(e, "over several hosts there are no guests, names, or workers that are missing so far");

@@ -138,6 +138,15 @@ static inline uint32_t shmt_spec_far_without(const struct shmt_spec *spec) {
     return shmt_spec_rounds_sums(spec) ? spec->hosts.n : spec->hosts.self;
 }
 
+/* How hosts exchange what their workers learn, besides the sums of batches: all of them meet to merge their copies (link/merges.c), or
+ * their links go through rounds while workers go on (link/rounds.c). */
+static inline bool shmt_spec_merges_over_hosts(const struct shmt_spec *spec) {
+    return shmt_spec_is_linked(spec) && shmt_policy_meets_to_merge(&spec->policy);
+}
+static inline bool shmt_spec_has_rounds_of_hosts(const struct shmt_spec *spec) {
+    return shmt_spec_is_linked(spec) && shmt_policy_is_live(&spec->policy) && !shmt_policy_meets_to_merge(&spec->policy);
+}
+
 /* Whether a pause may come in the middle of an epoch. Over many hosts they come behind epochs alone, where all have the same parameters. */
 static inline bool shmt_spec_pauses_within(const struct shmt_spec *spec) {
     return spec->pauses.allowed && !shmt_spec_is_linked(spec);

@@ -65,7 +65,8 @@ static void say_updates(char *out, size_t bytes, const struct shmtrain_report *r
         shmt_add_item(out, bytes, 1, "%" PRIu32 " cop%s of %s rows, the rest shared", r->n_replicas,
                       r->n_replicas == 1 ? "y" : "ies", shmt_grouped_number(r->hot_rows, rows));
     else if (!is_first)
-        shmt_add_item(out, bytes, 1, "%" PRIu32 " cop%s of the parameters", r->n_replicas, r->n_replicas == 1 ? "y" : "ies");
+        shmt_add_item(out, bytes, 1, "%" PRIu32 " cop%s of the parameters%s", r->n_replicas, r->n_replicas == 1 ? "y" : "ies",
+                      r->hosts > 1 ? " on this host" : "");
     if (r->model[0] == '\0')
         shmt_add_item(out, bytes, is_first, "updates at once");
     else if (r->item_updates)
@@ -83,7 +84,7 @@ static void say_live(char *out, size_t bytes, const struct shmtrain_report *r) {
     else if (has_replicas(r))
         shmt_add_item(out, bytes, 0, "merged every %" PRIu64 " examples of a worker", stretch);
     if (r->staleness == 0 && has_replicas(r))
-        shmt_add_item(out, bytes, 0, "all workers meet for it");
+        shmt_add_item(out, bytes, 0, r->hosts > 1 ? "all workers of all hosts meet for it" : "all workers meet for it");
     else if (r->staleness == 0)
         shmt_add_item(out, bytes, 0, "all workers meet after %" PRIu32 " example%s each", r->item, shmt_plural(r->item));
     else if (r->staleness == UINT64_MAX)

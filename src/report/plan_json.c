@@ -31,12 +31,17 @@ static const struct shmt_field PART[] = {
     FIELD(plan_part, first), FIELD(plan_part, n), FIELD(plan_part, bytes), MADE_OF(plan_part, node, node_number),
     {0}};
 
+static const struct shmt_field HOST[] = {
+    FIELD(plan_host, name), FIELD(plan_host, examples), FIELD(plan_host, most_bytes),
+    {0}};
+
 static const struct shmt_field PLAN[] = {
     FIELD(plan, machine), SOME(plan, data), KEYED(plan, "workers", n_workers), KEYED(plan, "threads", n_threads),
     FIELD(plan, bind), FIELD(plan, numa), FLAG(plan, data_local), FIELD(plan, hugepages), FIELD(plan, page_bytes),
     SOME(plan, replicas), SOME(plan, copies_reason),
     LIST(plan, "nodes", node, n_nodes, NODE), LIST(plan, "places", place, n_places, THREAD),
     LIST(plan, "shards", shard, n_shards, SHARD), LIST(plan, "parts", part, n_parts, PART),
+    LIST(plan, "hosts", hosts, n_hosts, HOST), FIELD(plan, host), FLAG(plan, exchanges_batches),
     LIST(plan, "layers", layer, n_layers, SHMT_LAYER),
     FIELD(plan, parameter_bytes), FIELD(plan, state_bytes), FIELD(plan, gradient_bytes), FIELD(plan, other_bytes),
     FIELD(plan, data_bytes), FIELD(plan, total_bytes), FIELD(plan, available_bytes), FIELD(plan, limit),

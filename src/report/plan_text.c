@@ -143,6 +143,20 @@ static void add_shards(FILE *f, const struct shmtrain_plan *plan) {
     add_more(f, plan->n_parts, "parts");
 }
 
+static void add_hosts(FILE *f, const struct shmtrain_plan *plan) {
+    char size[16];
+    if (plan->n_hosts == 0) return;
+    fprintf(f, "\nhost  name                         examples of %s     sends each, at most\n",
+            plan->exchanges_batches ? "a batch" : "an epoch");
+    for (uint32_t i = 0; i < plan->n_hosts && i < MOST_LINES; i++) {
+        const struct shmtrain_plan_host *host = &plan->hosts[i];
+        fprintf(f, "%4" PRIu32 "  %-24.24s %*" PRIu64 " %15s %s%s\n", i, host->name[0] ? host->name : "of MPI",
+                plan->exchanges_batches ? 23 : 24, host->examples, bytes_text(host->most_bytes, size),
+                plan->exchanges_batches ? "a batch" : "a round", i == plan->host ? "  this one" : "");
+    }
+    add_more(f, plan->n_hosts, "hosts");
+}
+
 static void add_memory(FILE *f, const struct shmtrain_plan *plan) {
     char text[6][16];
     fprintf(f, "\nneeded      %s: parameters %s, state %s, gradients %s,\n", bytes_text(plan->total_bytes, text[0]),
@@ -168,6 +182,7 @@ static void put_lines(FILE *f, const char *name, const void *what) {
     add_nodes(f, plan);
     add_places(f, plan);
     if (plan->data[0] != '\0') {
+        add_hosts(f, plan);
         add_shards(f, plan);
         shmt_put_layers(f, plan->layer, plan->n_layers);
         add_memory(f, plan);

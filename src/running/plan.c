@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "ps/replicas.h"
 #include "ps/shards.h"
+#include "running/plan_hosts.h"
 #include "segment/budget.h"
 
 /* A plan and what it points to; it lives in the store until the next one. */
@@ -22,6 +23,7 @@ struct shmt_plan_kept {
     struct shmtrain_plan_worker *place;
     struct shmtrain_plan_shard *shard;
     struct shmtrain_plan_part *part;
+    struct shmtrain_plan_host *host;
     struct shmtrain_model_layer layer[SHMTRAIN_MODEL_LAYERS];
 };
 
@@ -32,6 +34,7 @@ void shmt_plan_free(struct shmt_plan_kept *kept) {
     free(kept->place);
     free(kept->shard);
     free(kept->part);
+    free(kept->host);
     free(kept);
 }
 
@@ -226,6 +229,7 @@ static int plan_run(struct shmt_run *run, const struct shmt_prepared *prepared, 
     if (rc == 0) rc = plan_shards(run, kept);
     if (rc == 0) rc = plan_parts(run, kept, prepared);
     if (rc == 0) rc = plan_memory(run, kept, prepared);
+    if (rc == 0) rc = shmt_plan_hosts(run, &kept->plan, &kept->host);
     if (rc < 0) return rc;
     const struct shmtrain_data like = prepared->train->data; /* without its arrays, so far */
     kept->plan.n_layers = shmt_opened_layers(&run->job.opened, &like, &run->job.settings, kept->layer);
@@ -275,6 +279,7 @@ int shmt_plan_make(struct shmt_run *run, const char *data, struct shmt_plan_kept
     kept->plan.shard = kept->shard;
     kept->plan.part = kept->part;
     kept->plan.layer = kept->layer;
+    kept->plan.hosts = kept->host;
     *out = kept;
     return 0;
 }

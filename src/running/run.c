@@ -57,8 +57,12 @@ int shmt_check_memory(struct shmt_call *call, const struct shmt_backend *backend
 /* Work that cannot be shared out among all is done all the same; it deserves a word. */
 static void note_idle_workers(const struct shmt_run *run) {
     const struct shmt_spec *spec = &run->spec;
-    const uint32_t n_seats = spec->n_seats - spec->n_guests;
-    if (run->fits || !shmt_policy_is_batched(&spec->policy) || n_seats <= spec->n_chunks) return;
+    const uint32_t n_seats = spec->n_seats - spec->n_guests, n_hosts = shmt_spec_hosts(spec);
+    if (run->fits || !shmt_policy_is_batched(&spec->policy)) return;
+    if (n_hosts > spec->n_chunks && spec->hosts.self == 0)
+        shmt_log(&run->call->log, "a batch of %u has work for only %u of %u hosts: use more --chunks or a larger --batch",
+                 spec->batch, spec->n_chunks, n_hosts);
+    if (n_hosts > 1 || n_seats <= spec->n_chunks) return;
     shmt_log(&run->call->log, "a batch of %u has work for only %u of %u workers: use more --chunks or a larger --batch",
              spec->batch, spec->n_chunks, n_seats);
 }

@@ -72,10 +72,12 @@ static const char *mode_of_config(struct shmt_run *run, const struct shmtrain_mo
     return model && model->traits.pushes_tables ? "sync" : "async";
 }
 
-/* Where all workers are on one node, its copy would be the only one: there is nothing to merge, and nobody to wait for. */
-static void settle_one_node(struct shmt_call *call, uint32_t n_nodes, struct shmt_policy *p) {
-    if (p->replicas != SHMT_REPLICAS_NODE || n_nodes > 1) return;
-    shmt_log(&call->log,
+/* Where all workers are on one node, its copy would be the only one: there is nothing to merge, and nobody to wait for. Unless other
+ * hosts have copies that all meet to merge. */
+static void settle_one_node(struct shmt_run *run, uint32_t n_nodes, struct shmt_policy *p) {
+    const bool merges_with_hosts = run->config->parsed.hosts.n > 1 && shmt_policy_merges_together(p);
+    if (p->replicas != SHMT_REPLICAS_NODE || n_nodes > 1 || merges_with_hosts) return;
+    shmt_log(&run->call->log,
              "all workers are on one NUMA node: there is only one copy of the parameters, and nothing is merged (hogwild)");
     shmt_policy_take_one_copy(p);
     p->staleness = SHMT_STALENESS_INF; /* it was of merges */
@@ -164,7 +166,7 @@ static int policy_of_config(struct shmt_run *run, const struct shmtrain_model *m
     const bool quorum = out->quorum != SHMT_QUORUM_ALL;
     fit_quorum(run, crew->n_workers, out);
     int rc = shmt_policy_settle(out, crew->n_workers, &run->call->error);
-    if (rc == 0) settle_one_node(run->call, crew->machine.placement.n_nodes, out);
+    if (rc == 0) settle_one_node(run, crew->machine.placement.n_nodes, out);
     if (rc == 0) rc = shmt_deaths_settle(run, crew, out, run->deaths);
     keep_quorum(run, crew->n_workers, rc == 0 && quorum, out);
     return rc;

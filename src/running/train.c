@@ -306,9 +306,8 @@ static void ask_for_columns(struct shmt_training *s) {
         spec->table[0].width == 1 && spec->table[0].rows >= s->train.data.n_features && !s->model->traits.pushes_tables;
     spec->l2_shares = shmt_rule_regularises(&spec->rule) && spec->rule.kind != SHMT_RULE_FTRL &&
                       shmt_policy_is_live(&spec->policy) && by_columns;
-    const bool has_rounds = shmt_spec_is_linked(spec) && shmt_policy_is_live(&spec->policy); /* link/rounds.c */
-    spec->curvatures = (shmt_policy_is_damped(&spec->policy) || has_rounds) && by_columns && spec->n_tables == 1 &&
-                       s->model->traits.curvature > 0;
+    spec->curvatures = (shmt_policy_is_damped(&spec->policy) || shmt_spec_has_rounds_of_hosts(spec)) && by_columns &&
+                       spec->n_tables == 1 && s->model->traits.curvature > 0;
     spec->row_places = s->run->rows_by_frequency;
 }
 

@@ -10,6 +10,7 @@
 #include <stddef.h>
 
 #include "ps/backend_ops.h"
+#include "ps/far.h"
 #include "ps/replicas.h"
 #include "ps/tape.h"
 #include "sync/gate.h"
@@ -167,6 +168,8 @@ struct shmt_shm_piece {
     PART(ready, _Atomic uint64_t, l->equal ? seats : 0, l->ready_words * sizeof(uint64_t), SHMT_LINE) /* batches/reduce.c */   \
     PART(far, float, l->far_nodes, array, 4096) /* many hosts: sums of the others' subtrees (batches/far.c), */                \
     PART(far_map, unsigned char, l->touched ? l->far_nodes : 0, l->map_bytes, SHMT_LINE) /* and their touched maps */          \
+    PART(merged, uint8_t, merges ? shmt_far_blocks(l->flat.n) : 0, 1,                                                          \
+         SHMT_LINE) /* many hosts: 1: blocks that a merge has changed */                                                       \
     PART(row_place, uint32_t, spec->row_places ? spec->table[0].rows : 0, sizeof(uint32_t), 4096)                              \
     PART(snapshot_clock, uint64_t, spec->pauses.allowed ? seats : 0, sizeof(uint64_t), SHMT_LINE)                              \
     PART(snapshot_loss, double, spec->pauses.allowed ? pieces : 0, sizeof(double), SHMT_LINE)                                  \

@@ -7,6 +7,15 @@
 #include "base/checked.h"
 #include "ps/pull_cache.h"
 
+/* In the link's own memory: copies of its own and what comes of each host (link/rounds.c), or what each host's copies come to
+ * (link/merges.c). */
+static uint64_t link_bytes(const struct shmt_spec *spec, const struct shmt_shm_layout *l) {
+    if (shmt_spec_has_rounds_of_hosts(spec)) return (3 + spec->hosts.n) * l->flat.n * sizeof(float);
+    return shmt_spec_merges_over_hosts(spec)
+               ? spec->hosts.n * (UINT64_C(1) + l->planes) * l->flat.n * sizeof(struct shmt_merge_part) / SHMT_PART_FLOATS
+               : 0;
+}
+
 int shmt_shm_plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt_error *e) {
     struct shmt_shm_layout layout;
     int rc = shmt_spec_check(spec, e);
@@ -23,12 +32,9 @@ int shmt_shm_plan(const struct shmt_spec *spec, struct shmt_need *out, struct sh
     out->gradient_bytes = shmt_shm_part_bytes(&l->grad) + shmt_shm_part_bytes(&l->map) + shmt_shm_part_bytes(&l->terms_id) +
                           shmt_shm_part_bytes(&l->terms_value);
     out->other_bytes = out->total_bytes - out->parameter_bytes - out->state_bytes - out->gradient_bytes;
-    const bool has_rounds = shmt_spec_is_linked(spec) && shmt_policy_is_live(&spec->policy);
-    /* in the workers' own memory, and in the link's (link/rounds.c): copies of its own, and what comes of each host */
-    const uint64_t copies_to_read =
-        shmt_pull_caches_bytes(spec) + (has_rounds ? (3 + spec->hosts.n) * l->flat.n * sizeof(float) : 0);
-    if (!shmt_add_u64(out->other_bytes, copies_to_read, &out->other_bytes) ||
-        !shmt_add_u64(out->total_bytes, copies_to_read, &out->total_bytes))
+    const uint64_t elsewhere = shmt_pull_caches_bytes(spec) + link_bytes(spec, l);
+    if (!shmt_add_u64(out->other_bytes, elsewhere, &out->other_bytes) ||
+        !shmt_add_u64(out->total_bytes, elsewhere, &out->total_bytes))
         return shmt_fail(e, SHMTRAIN_E_MEMORY, "the workers' copies of the parameters would be larger than any memory");
     return 0;
 }

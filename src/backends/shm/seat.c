@@ -107,6 +107,16 @@ int shmt_shm_meet(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns) {
     return gave_up ? SHMTRAIN_E_STOPPED : 0;
 }
 
+int shmt_shm_wait_for_workers(struct shmt_shm_seat *link) {
+    link->wait_ns = &link->slot->counters.wait_clock_ns;
+    for (uint32_t seat = 0; seat < link->store->spec.n_seats; seat++) {
+        const int gave_up = shmt_gates_wait_for(&link->meeting, SHMT_GATE_PHASE, link->phase + 1, seat);
+        if (gave_up) return SHMTRAIN_E_STOPPED;
+    }
+    SHMT_POINT("far:workers-are-in");
+    return 0;
+}
+
 struct shmt_locks shmt_shm_locks(const struct shmt_shm_seat *p, uint32_t replica, uint32_t t) {
     const struct shmt_store *store = p->store;
     if (store->spec.policy.write != SHMT_WRITE_LOCKED) return (struct shmt_locks){0};

@@ -166,9 +166,10 @@ static inline bool shmt_shm_takes_part(const struct shmt_shm_seat *p, uint32_t s
 
 /* The link's, behind those of all workers (ps/far.h): it is at every meeting, and has no share of anything. */
 static inline bool shmt_shm_is_link(const struct shmt_shm_seat *p) { return p->seat.rank == p->store->spec.n_seats; }
-extern const struct shmt_far_ops SHMT_SHM_FAR;           /* batches/far.c */
-extern const struct shmt_far_live_ops SHMT_SHM_FAR_LIVE; /* live/far_live.c, */
-extern const struct shmt_shm_engine SHMT_SHM_LINK;       /* ... and the engine of its seat */
+extern const struct shmt_far_ops SHMT_SHM_FAR;              /* batches/far.c */
+extern const struct shmt_far_live_ops SHMT_SHM_FAR_LIVE;    /* live/far_live.c, */
+extern const struct shmt_shm_engine SHMT_SHM_LINK;          /* ... and the engine of its seat */
+extern const struct shmt_far_merge_ops SHMT_SHM_FAR_MERGES; /* replicas/far_merges.c */
 
 /* made.c: see the entries of the same names in ps/backend_ops.h. */
 int shmt_shm_plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt_error *e);
@@ -212,6 +213,9 @@ int shmt_shm_meet(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns);
 
 /* The wait alone: until all who live have reached my phase. */
 int shmt_shm_wait_for_all(struct shmt_shm_seat *p, _Atomic uint64_t *wait_ns);
+
+/* The link: waits until all workers stand in its next meeting, to which it comes last. 0 or _STOPPED. */
+int shmt_shm_wait_for_workers(struct shmt_shm_seat *link);
 
 /* placement.c: the ranges (*n_out) of a segment with a policy each, to be freed; NULL and 0 where there is nothing to say */
 int shmt_shm_ranges_make(const struct shmt_spec *spec, const struct shmt_shm_layout *layout, struct shmt_memory_range **out,

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/launch/launch.h"
+#include "cli/ranks.h"
 #include "cli/talk.h"
 
 #define LOOK_MS     50
@@ -19,22 +19,9 @@
 
 /* ---- starting ---- */
 
-/* Hosts on one machine share out its processors, as long as there is one for each. */
-static void take_processors(uint32_t rank, uint32_t n) {
-    cpu_set_t all, mine;
-    int seen = 0;
-    if (sched_getaffinity(0, sizeof all, &all) < 0) return; /* more than a set has: they share them all */
-    const int n_all = CPU_COUNT(&all);
-    if (n_all < (int)n) return;
-    CPU_ZERO(&mine);
-    for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)
-        if (CPU_ISSET(cpu, &all) && (uint32_t)((long)seen++ * n / n_all) == rank) CPU_SET(cpu, &mine);
-    sched_setaffinity(0, sizeof mine, &mine);
-}
-
 static _Noreturn void become(const struct launch *l, uint32_t rank, char *const *word, int input, int lines, pid_t parent) {
     const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (l->local) take_processors(rank, l->n);
+    if (l->local) rank_take_processors(rank, l->n);
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent) _exit(1);
     signal(SIGPIPE, SIG_DFL);

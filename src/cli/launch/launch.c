@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "cli/arguments.h"
-#include "cli/rank_words.h"
+#include "cli/ranks.h"
 #include "cli/talk.h"
 
 #define FIRST_PORT    5000

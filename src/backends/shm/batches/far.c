@@ -31,23 +31,12 @@ static void pulse(struct shmt_seat *seat, uint64_t pulse_ns, void (*call)(void *
     p->meeting.pulse_ns = pulse_ns;
 }
 
-/* All others stand in the meeting at the end of stage _WORK. */
-static int wait_for_workers(struct shmt_shm_seat *p) {
-    p->wait_ns = &p->slot->counters.wait_clock_ns;
-    for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++) {
-        const int gave_up = shmt_gates_wait_for(&p->meeting, SHMT_GATE_PHASE, p->phase + 1, seat);
-        if (gave_up) return SHMTRAIN_E_STOPPED;
-    }
-    SHMT_POINT("far:workers-are-in");
-    return 0;
-}
-
 static int claim(struct shmt_seat *seat, struct shmt_far_batch *out) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
     int rc = shmt_shm_begin_work(p);
     if (rc == 1) rc = shmt_shm_has_batch(p);
     if (rc != 1) return rc;
-    rc = wait_for_workers(p);
+    rc = shmt_shm_wait_for_workers(p); /* in the meeting at the end of stage _WORK */
     if (rc < 0) return rc;
     *out = (struct shmt_far_batch){
         .epoch = p->epoch,
@@ -134,7 +123,7 @@ static int publish(struct shmt_seat *seat, bool stop) {
 
 /* clang-format off */
 const struct shmt_far_ops SHMT_SHM_FAR = {
-    .live = &SHMT_SHM_FAR_LIVE, .pulse = pulse, .claim = claim, .sum = sum, .put = put,
+    .live = &SHMT_SHM_FAR_LIVE, .merges = &SHMT_SHM_FAR_MERGES, .pulse = pulse, .claim = claim, .sum = sum, .put = put,
     .terms = terms, .put_terms = put_terms, .piece = piece, .put_piece = put_piece,
     .publish = publish};
 /* clang-format on */

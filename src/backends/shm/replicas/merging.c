@@ -157,6 +157,17 @@ static void merge_all_words(struct shmt_shm_seat *p, const struct shmt_merging *
     for (uint32_t i = 0; i < m->n_present; i++) shmt_shm_replica_begin(store, m->present[i], at, at + n);
 }
 
+/* Many hosts: the link has brought what all their copies come to to the master, and marked the blocks that it has changed
+ * (far_merges.c). A life that does it again finds the same. */
+static void take_merged(struct shmt_shm_seat *p, const struct shmt_merging *how, uint64_t at, uint64_t n, bool last) {
+    const struct shmt_store *store = p->store;
+    const struct shmt_shm_merging *m = p->merging;
+    const bool follows = how[0].kind == SHMT_MERGING_FOLLOWS, changed = store->merged[at / SHMT_FAR_BLOCK] || (follows && last);
+    if (!changed) return;
+    if (follows) master_follows(p, at, n);
+    for (uint32_t i = 0; i < m->n_present; i++) shmt_shm_replica_begin(store, m->present[i], at, at + n);
+}
+
 /* My part of the floats. Each part is merged in all replicas, and each replica of a part is a page of its own to be entered into
  * the page table of who merges it: with a part for every seat these would be as many as the square of the seats. */
 static void slice_of(const struct shmt_shm_seat *p, uint64_t *from, uint64_t *to) {
@@ -166,16 +177,24 @@ static void slice_of(const struct shmt_shm_seat *p, uint64_t *from, uint64_t *to
     if (p->seat.index < parts) shmt_slice(n, p->seat.index, parts, from, to);
 }
 
+/* Where the step of a merge that begins with the float `at` ends, at the latest. */
+static uint64_t step_end(const struct shmt_shm_seat *p, uint64_t at, uint64_t to) {
+    if (shmt_spec_merges_over_hosts(&p->store->spec)) return shmt_min_u64(to, (at / SHMT_FAR_BLOCK + 1) * SHMT_FAR_BLOCK);
+    return at + shmt_min_u64(SHMT_MERGE_FLOATS, shmt_cover_run(&p->store->layout.cover, at, to));
+}
+
 void shmt_shm_merge_together(struct shmt_shm_seat *p, bool last) {
+    const bool over_hosts = shmt_spec_merges_over_hosts(&p->store->spec);
     uint64_t from, to;
-    const struct shmt_cover *cover = &p->store->layout.cover;
     slice_of(p, &from, &to);
     for (uint64_t at = from, end; at < to; at = end) {
-        const uint64_t most = at + shmt_min_u64(SHMT_MERGE_FLOATS, shmt_cover_run(cover, at, to));
-        const struct shmt_merging *how = how_at(p, at, most, &end);
+        const struct shmt_merging *how = how_at(p, at, step_end(p, at, to), &end);
         for (uint32_t i = 0; i < p->merging->n_present; i++) pay_for_merge(p, p->merging->present[i], at, end - at);
         SHMT_POINT("merge:before");
-        merge_all_words(p, how, at, end - at, last);
+        if (over_hosts)
+            take_merged(p, how, at, end - at, last);
+        else
+            merge_all_words(p, how, at, end - at, last);
         SHMT_POINT("merge:after");
     }
 }

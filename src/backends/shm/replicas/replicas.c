@@ -15,6 +15,9 @@
  * When an epoch is over, all meet for a last merge, so that the master has everything, and replicas equal it (elastic: keep
  * what is theirs).
  *
+ * Over many hosts (far_merges.c) all of their workers meet: the link comes last to the first of the two meetings, and has brought what
+ * the copies of all hosts come to to the master; between the two each seat brings a slice of this host's copies to it.
+ *
  * Replicas may hold a part of the parameters only (windows.c). Pushes to all others are updates of the master itself.
  *
  * Replicas are made of the master before the first piece is dealt; a guest's when it is let in, by the chief, while the master
@@ -171,13 +174,18 @@ static void welcome(struct shmt_shm_seat *chief, uint32_t rank) {
 
 /* ---- merging ---- */
 
+/* Over many hosts the link's word says whether others' workers have work (far_merges.c); it, too, waits for a last merge. */
+static bool others_work(const struct shmt_store *store) {
+    return shmt_spec_merges_over_hosts(&store->spec) && load_relaxed(&store->front[store->spec.n_seats].working) != 0;
+}
+
 /* Behind the meeting before a merge: nobody changes these words until the next one. */
 static bool anybody_works(const struct shmt_shm_seat *p) {
     for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++) {
         /* relaxed: published by the meeting */
         if (shmt_shm_takes_part(p, seat) && load_relaxed(&p->store->front[seat].working) != 0) return true;
     }
-    return false;
+    return others_work(p->store);
 }
 
 /* Around every merge, whoever makes it with whom. */

@@ -1,0 +1,101 @@
+/* What the turns of the live modes share, rounds and merges: how each begins, and what hosts tell one another of the items that they have
+ * done. A turn begins with ROUND; once in an epoch, when its workers rest, a host tells of all of its items. */
+#include "link/exchange_priv.h"
+
+#include "base/checked.h"
+#include "sync/host.h"
+
+#define BREATH_BLOCKS 8192 /* 8 MB, a few milliseconds */
+
+static const struct shmt_far_live_ops *ops(const struct shmt_exchange *x) { return x->at.backend->far->live; }
+
+void shmt_exchange_breathe(struct shmt_exchange *x, uint64_t block) {
+    if (block % BREATH_BLOCKS == BREATH_BLOCKS - 1 && x->error.status == 0) shmt_exchange_receive(x, 0);
+}
+
+bool shmt_exchange_is_asked_to_stop(const struct shmt_exchange *x) {
+    return load_relaxed(x->at.backend->store->stop_word(x->at.store)) != 0; /* relaxed: a flag */
+}
+
+/* ---- what comes ---- */
+
+static void begin_of(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel) {
+    struct shmt_heard *heard = &x->heard[from];
+    if (heard->begun || parcel->of > 1) {
+        shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "begins a round twice", from);
+        return;
+    }
+    heard->begun = true;
+    heard->rests = parcel->of == 1;
+    heard->stop = parcel->flag;
+    heard->clock = shmt_parcel_clock(parcel);
+    heard->next_block = 0;
+    x->begun_ns = shmt_now_ns();
+}
+
+static void put_pieces(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel) {
+    const struct shmt_spec *spec = x->at.spec;
+    const uint64_t pieces = shmt_spec_pieces_of_host(spec, from);
+    if (!x->heard[from].rests || parcel->of > pieces || parcel->n > pieces - parcel->of) {
+        shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "says that it has done other items than its own", from);
+        return;
+    }
+    for (uint32_t i = 0; i < parcel->n; i++) {
+        struct shmt_far_piece piece;
+        const uint64_t number = shmt_spec_piece_of_host(spec, from, parcel->of + i);
+        shmt_parcel_piece(parcel, i, &piece);
+        if (piece.examples != 0 && piece.examples != shmt_spec_examples_of_step(spec, number)) {
+            shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has done another number of examples than an item has", from);
+            return;
+        }
+        ops(x)->put_piece(x->seat, number, &piece);
+    }
+}
+
+void shmt_exchange_take_items(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel) {
+    if (parcel->kind == SHMT_PARCEL_ROUND) {
+        begin_of(x, from, parcel);
+    } else if (!x->heard[from].begun) {
+        shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "begins a round in the middle", from);
+    } else if (parcel->kind == SHMT_PARCEL_PIECES) {
+        put_pieces(x, from, parcel);
+    } else if (parcel->kind == SHMT_PARCEL_END) {
+        x->heard[from].end = true;
+    } else {
+        shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has sent a message of another kind of run", from);
+    }
+}
+
+bool shmt_exchange_all_others_rest(const struct shmt_exchange *x) {
+    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
+        if (shmt_exchange_is_other(x, host) && !x->heard[host].rests) return false;
+    return true;
+}
+
+/* ---- what goes ---- */
+
+void shmt_exchange_say_begin(struct shmt_exchange *x, uint64_t clock, bool rests) {
+    unsigned char *entries;
+    const struct shmt_parcel parcel = {.kind = SHMT_PARCEL_ROUND, .of = rests, .n = 1, .number = x->number, .flag = x->stop};
+    struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
+    if (payload) shmt_parcel_put_clock(entries, clock);
+    shmt_exchange_send(x, payload);
+}
+
+void shmt_exchange_tell_items(struct shmt_exchange *x) {
+    const struct shmt_spec *spec = x->at.spec;
+    const uint64_t pieces = shmt_spec_pieces_of_host(spec, spec->hosts.self);
+    for (uint64_t at = 0, n; at < pieces && x->error.status == 0; at += n) {
+        n = shmt_min_u64(SHMT_MOST_PARCEL_PIECES, pieces - at);
+        unsigned char *entries;
+        const struct shmt_parcel parcel = {
+            .kind = SHMT_PARCEL_PIECES, .of = (uint32_t)at, .n = (uint32_t)n, .number = x->number};
+        struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
+        for (uint32_t i = 0; payload && i < n; i++) {
+            struct shmt_far_piece piece;
+            ops(x)->piece(x->seat, shmt_spec_piece_of_host(spec, spec->hosts.self, at + i), &piece);
+            shmt_parcel_put_piece(entries, i, &piece);
+        }
+        shmt_exchange_send(x, payload);
+    }
+}

@@ -1,0 +1,201 @@
+/* Merges over many hosts: the turns of an exchange (exchange_priv.h) where workers train copies of their own and all of them meet to merge
+ * these (local SGD). At each merge every host sends what its copies come to (its parts, update/parts.h), of the blocks that one of them
+ * has changed since all copies were equal, to all others. When it has the parts of all, it brings what they make of a block to its
+ * master, in the order of ranks; its workers go on from that. So after each merge all hosts have the same parameters and state, bit by
+ * bit.
+ *
+ * All hosts do the same merges: a host whose workers have no work left in this epoch comes to each one, with nothing that has changed,
+ * until nobody has. That one is the epoch's last.
+ *
+ * Blocks are numbered word by word: those of the weights first, then those of each plane of the rule's state. */
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "link/exchange_priv.h"
+
+#define NO_BLOCK UINT64_MAX
+
+static const struct shmt_far_merge_ops *ops(const struct shmt_exchange *x) { return x->at.backend->far->merges; }
+
+static uint64_t all_blocks(const struct shmt_exchange *x) { return x->n_words * x->n_blocks; }
+
+/* ---- what comes ---- */
+
+/* Blocks ascend. true: the message is kept until all have come. */
+static bool keep_parts(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel,
+                       const struct shmt_message *message) {
+    struct shmt_heard *heard = &x->heard[from];
+    for (uint32_t i = 0; i < parcel->n; i++) {
+        const uint64_t block = shmt_parcel_part(parcel, i, NULL);
+        if (block < heard->next_block || block >= all_blocks(x) || parcel->of != 0) {
+            shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has sent parts of parameters that there are not, or not in order", from);
+            return false;
+        }
+        heard->next_block = block + 1;
+    }
+    if (parcel->n > 0 && !shmt_keep(&heard->blocks, message)) {
+        shmt_no_memory(&x->error, "for the copies of %s", shmt_lanes_name(x->at.lanes, from));
+        return false;
+    }
+    return parcel->n > 0;
+}
+
+static bool take(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel, struct shmt_message *message) {
+    if (parcel->kind == SHMT_PARCEL_PARTS && x->heard[from].begun) return keep_parts(x, from, parcel, message);
+    shmt_exchange_take_items(x, from, parcel);
+    return false;
+}
+
+static uint64_t most_bytes(const struct shmt_exchange *x, uint32_t from) {
+    (void)from;
+    return all_blocks(x) * (sizeof(struct shmt_merge_part) + sizeof(uint64_t));
+}
+
+/* ---- what goes ---- */
+
+/* The next blocks that my copies have changed, from *block on. NULL: there are none, or no memory for them. */
+static struct shmt_payload *next_parts(struct shmt_exchange *x, uint64_t *block) {
+    const struct shmt_parcel parcel = {.kind = SHMT_PARCEL_PARTS,
+                                       .n = (uint32_t)shmt_min_u64(SHMT_MOST_PARCEL_PARTS, all_blocks(x) - *block),
+                                       .number = x->number};
+    unsigned char *entries;
+    struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
+    uint32_t n = 0;
+    if (!payload) shmt_no_memory(&x->error, "for a message to other hosts");
+    for (; payload && *block < all_blocks(x) && n < parcel.n; ++*block) {
+        struct shmt_merge_part part;
+        if (ops(x)->part(x->seat, (uint32_t)(*block / x->n_blocks), *block % x->n_blocks, &part))
+            shmt_parcel_put_part(entries, n++, *block, &part);
+        shmt_exchange_breathe(x, *block);
+    }
+    if (payload && n > 0) {
+        shmt_parcel_end(payload, n);
+        return payload;
+    }
+    shmt_payload_drop(payload);
+    return NULL;
+}
+
+/* They are kept, too: what all make of a block is worked out from what all have been sent. */
+static void send_parts(struct shmt_exchange *x) {
+    for (uint64_t block = 0; block < all_blocks(x) && x->error.status == 0;) {
+        struct shmt_payload *payload = next_parts(x, &block);
+        if (!payload) continue;
+        x->sent[x->n_sent++] = shmt_payload_hold(payload);
+        shmt_exchange_send(x, payload);
+    }
+}
+
+static void forget_sent(struct shmt_exchange *x) {
+    while (x->n_sent > 0) shmt_payload_drop(x->sent[--x->n_sent]);
+}
+
+/* ---- merging ---- */
+
+/* Where one is in the parts of a host: those that have come, or my own. */
+struct cursor {
+    const struct shmt_kept_message *kept;
+    uint64_t at;
+    struct shmt_parcel parcel;
+    uint32_t i;
+    uint64_t block; /* the next one that the host has changed; NO_BLOCK: there is none */
+};
+
+static void open_message(const struct shmt_exchange *x, struct cursor *c, bool is_own) {
+    const char *why;
+    c->i = 0;
+    c->block = NO_BLOCK;
+    if (is_own ? c->at == x->n_sent : !c->kept) return;
+    const unsigned char *bytes = is_own ? x->sent[c->at]->bytes : c->kept->message.bytes;
+    const uint64_t n = is_own ? x->sent[c->at]->n : c->kept->message.n;
+    (void)shmt_parcel_read(bytes, n, &c->parcel, &why); /* as when it came */
+    c->block = shmt_parcel_part(&c->parcel, 0, NULL);
+}
+
+/* The part that the cursor stands at; it goes on. */
+static void take_part(const struct shmt_exchange *x, struct cursor *c, bool is_own, struct shmt_merge_part *out) {
+    (void)shmt_parcel_part(&c->parcel, c->i, out);
+    if (++c->i < c->parcel.n) {
+        c->block = shmt_parcel_part(&c->parcel, c->i, NULL);
+        return;
+    }
+    if (is_own)
+        c->at++;
+    else
+        c->kept = c->kept->next;
+    open_message(x, c, is_own);
+}
+
+static uint64_t next_block(const struct cursor *cursor, uint32_t n_hosts) {
+    uint64_t least = NO_BLOCK;
+    for (uint32_t host = 0; host < n_hosts; host++) least = shmt_min_u64(least, cursor[host].block);
+    return least;
+}
+
+/* Blocks that somebody has changed, each by the parts of those who have. */
+static void merge(struct shmt_exchange *x) {
+    const uint32_t n_hosts = x->at.spec->hosts.n;
+    struct cursor cursor[SHMT_MAX_HOSTS] = {0};
+    for (uint32_t host = 0; host < n_hosts; host++) {
+        cursor[host].kept = x->heard[host].blocks.first;
+        open_message(x, &cursor[host], !shmt_exchange_is_other(x, host));
+    }
+    for (uint64_t block; (block = next_block(cursor, n_hosts)) != NO_BLOCK;) {
+        uint32_t n = 0;
+        for (uint32_t host = 0; host < n_hosts; host++)
+            if (cursor[host].block == block) take_part(x, &cursor[host], !shmt_exchange_is_other(x, host), &x->parts[n++]);
+        ops(x)->merge(x->seat, (uint32_t)(block / x->n_blocks), block % x->n_blocks, x->parts, n);
+        shmt_exchange_breathe(x, block);
+    }
+    for (uint32_t host = 0; host < n_hosts; host++) shmt_kept_release(&x->heard[host].blocks, x->at.lanes);
+    forget_sent(x);
+}
+
+/* ---- a merge ---- */
+
+/* 1: there is another one in this epoch; 0: it was the last one; or a status. *told: this host has said what it has done. */
+static int do_merge(struct shmt_exchange *x, bool *told) {
+    const int works = ops(x)->gather(x->seat);
+    if (works < 0) return works;
+    shmt_exchange_open(x, shmt_exchange_is_asked_to_stop(x));
+    if (x->error.status == 0) shmt_exchange_say_begin(x, SHMT_NO_CLOCK, works == 0);
+    if (x->error.status == 0) send_parts(x);
+    if (x->error.status == 0 && works == 0 && !*told) {
+        shmt_exchange_tell_items(x);
+        *told = true;
+    }
+    shmt_exchange_close(x);
+    if (x->error.status != 0) return x->error.status;
+    merge(x);
+    if (x->stop) x->at.backend->far->live->stop(x->seat);
+    const bool others_work = !shmt_exchange_all_others_rest(x);
+    const int rc = ops(x)->publish(x->seat, others_work, x->stop);
+    return rc < 0 ? rc : works == 1 || others_work;
+}
+
+static int epoch(struct shmt_exchange *x) {
+    bool told = false;
+    int rc = x->at.backend->far->live->begin(x->seat);
+    if (rc != 1) return rc;
+    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) x->heard[host].rests = false;
+    while (rc == 1) rc = do_merge(x, &told);
+    return rc;
+}
+
+/* ---- the run ---- */
+
+static int plan(struct shmt_exchange *x) {
+    x->n_words = 1 + shmt_flat_planes(x->at.spec);
+    x->sent = calloc(shmt_ceil_div(all_blocks(x), SHMT_MOST_PARCEL_PARTS) + 1, sizeof *x->sent);
+    x->parts = calloc(x->at.spec->hosts.n, sizeof *x->parts);
+    return x->sent && x->parts ? 0 : shmt_no_memory(&x->error, "for the copies of all hosts");
+}
+
+static void release(struct shmt_exchange *x) {
+    if (x->sent) forget_sent(x);
+    free((void *)x->sent);
+    free(x->parts);
+}
+
+const struct shmt_turns SHMT_TURNS_MERGES = {
+    .plan = plan, .free = release, .take = take, .most_bytes = most_bytes, .epoch = epoch};

@@ -1,0 +1,59 @@
+/* Hosts in a plan: see plan_hosts.h. The same functions deal chunks and items when the run trains. */
+#include "running/plan_hosts.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/checked.h"
+#include "configuration/role.h"
+#include "consistency/chunks.h"
+#include "ps/flat.h"
+#include "workers/run.h"
+
+/* Of a whole batch. */
+static void plan_batches(const struct shmt_spec *spec, uint32_t host, uint64_t all_bytes, struct shmtrain_plan_host *out) {
+    struct shmt_subtree node[SHMT_MAX_HOSTS * SHMT_MAX_STACK];
+    uint32_t whose[SHMT_MAX_HOSTS * SHMT_MAX_STACK], from, to;
+    const uint32_t n = shmt_far_nodes(spec->n_chunks, spec->hosts.n, spec->hosts.n, node, whose);
+    shmt_chunk_share(spec->n_chunks, host, spec->hosts.n, &from, &to);
+    for (uint32_t chunk = from; chunk < to; chunk++) {
+        uint64_t first, end;
+        shmt_chunk_examples(spec->batch, spec->n_chunks, chunk, spec->batch, &first, &end);
+        out->examples += end - first;
+    }
+    for (uint32_t k = 0; k < n; k++) out->most_bytes += whose[k] == host ? all_bytes : 0;
+}
+
+static void plan_items(const struct shmt_spec *spec, uint32_t host, uint64_t all_bytes, struct shmtrain_plan_host *out) {
+    const uint64_t pieces = shmt_spec_pieces_of_host(spec, host);
+    for (uint64_t i = 0; i < pieces; i++)
+        out->examples += shmt_spec_examples_of_step(spec, shmt_spec_piece_of_host(spec, host, i));
+    out->most_bytes = all_bytes;
+}
+
+static void name_host(const struct shmt_run *run, uint32_t host, struct shmtrain_plan_host *out) {
+    const struct shmt_cluster *hosts = &run->config->parsed.hosts;
+    char name[SHMT_MOST_HOST_TEXT] = "";
+    if (!hosts->mpi) shmt_cluster_name(hosts, shmt_role_text(run->config), host, "", name);
+    snprintf(out->name, sizeof out->name, "%.*s", (int)sizeof out->name - 1, name);
+}
+
+int shmt_plan_hosts(struct shmt_run *run, struct shmtrain_plan *plan, struct shmtrain_plan_host **out) {
+    const struct shmt_spec *spec = &run->spec;
+    struct shmt_flat flat;
+    if (!shmt_spec_is_linked(spec)) return 0;
+    *out = calloc(spec->hosts.n, sizeof **out);
+    if (!*out) return shmt_no_memory(&run->call->error, "for a plan of hosts");
+    shmt_flat_plan(spec, &flat);
+    plan->n_hosts = spec->hosts.n;
+    plan->host = spec->hosts.self;
+    plan->exchanges_batches = shmt_policy_is_batched(&spec->policy);
+    for (uint32_t host = 0; host < spec->hosts.n; host++) {
+        name_host(run, host, &(*out)[host]);
+        if (plan->exchanges_batches)
+            plan_batches(spec, host, flat.n * sizeof(float), &(*out)[host]);
+        else
+            plan_items(spec, host, flat.n * sizeof(float), &(*out)[host]);
+    }
+    return 0;
+}
