@@ -37,7 +37,24 @@ static void fewer_bytes_teach_as_much(void **state) {
     assert_true(loss_with("ssp:2", "bf16", "0.2", "logistic", SPARSE, &sent) < 1.05 * loss);
 }
 
+/* What topo says that host 0 sends for each batch. */
+static double planned_with(const char *wire) {
+    struct program *p =
+        START("topo", "--json", "--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "-w1", "--wire", wire, "-M", "mlp", DENSE);
+    program_finish(p);
+    program_assert_status(p, 0);
+    json_t *plan = program_json(p);
+    const double bytes = program_number(json_array_get(json_object_get(plan, "hosts"), 0), "most_bytes");
+    json_decref(plan);
+    return bytes;
+}
+
+static void a_plan_knows_how_long_floats_are(void **state) {
+    (void)state;
+    assert_true(planned_with("bf16") > 0 && 2 * planned_with("bf16") == planned_with("f32"));
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {PROGRAM_TEST(fewer_bytes_teach_as_much)};
+    const struct CMUnitTest tests[] = {PROGRAM_TEST(fewer_bytes_teach_as_much), PROGRAM_TEST(a_plan_knows_how_long_floats_are)};
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);
 }
