@@ -143,8 +143,8 @@ static int work(struct host *h, shmtrain_session *s) {
     return rc;
 }
 
-/* All hosts have made the epoch's last merge. A chief that has died behind it comes here once more, also when the others have gone on to the
- * next epoch. */
+/* All hosts have made the epoch's last merge. A chief that has died behind it comes here once more, also when the others have gone on to
+ * the next epoch. */
 static int note_and_check(struct shmtrain_session *s, void *arg, uint32_t epoch) {
     struct host *h = arg;
     if (s->seat->rank != 0 || s->seat->behind) return 0;
