@@ -75,22 +75,56 @@ uint64_t shmt_feedback_examples(const struct shmt_exchange *x, uint64_t block) {
     return since == SENT || since > x->examples ? x->since : shmt_max_u64(x->since, x->examples - since);
 }
 
+/* Loops over floats have no branches: where rounds are many, this is what they take. */
+
+/* `yes` or `no`; as in update/merge.c. */
+static inline float pick(bool first, float yes, float no) {
+    uint32_t y, z;
+    float x;
+    memcpy(&y, &yes, sizeof y);
+    memcpy(&z, &no, sizeof z);
+    const uint32_t mask = -(uint32_t)first, word = (y & mask) | (z & ~mask);
+    memcpy(&x, &word, sizeof x);
+    return x;
+}
+
+/* change: what would be sent, and becomes what is; all: the change that it is the share of, and becomes the part of it that is sent. */
+static void round_floats(float *restrict change, float *restrict all, const float *restrict share, uint64_t n) {
+    for (uint64_t i = 0; i < n; i++) {
+        const float sent = shmt_of_bfloat16(shmt_bfloat16(change[i])), part = share ? sent / share[i] : sent;
+        all[i] = pick(sent == change[i], all[i], part);
+        change[i] = sent;
+    }
+}
+
+/* What was left, and nobody has changed since, waits. */
+static void leave_rests(float *restrict change, float *restrict all, const float *restrict seen, const float *restrict was,
+                        uint64_t n) {
+    for (uint64_t i = 0; i < n; i++) {
+        change[i] = pick(seen[i] == was[i], 0, change[i]);
+        all[i] = pick(seen[i] == was[i], 0, all[i]);
+    }
+}
+
+/* Behind the last float there are zeros. */
+static float size_of(const float change[SHMT_FAR_BLOCK]) {
+    float size[8] = {0}, sum = 0;
+    for (uint32_t i = 0; i < SHMT_FAR_BLOCK; i += 8)
+        for (uint32_t k = 0; k < 8; k++) size[k] += change[i + k] * change[i + k];
+    for (uint32_t k = 0; k < 8; k++) sum += size[k];
+    return sum == sum ? sum : INFINITY;
+}
+
 void shmt_feedback_round(struct shmt_exchange *x, uint64_t block, uint64_t n, const float *share, const float *was) {
     struct shmt_feedback *f = x->feedback;
     const uint64_t at = block * SHMT_FAR_BLOCK;
     const bool halves = f->halves && !f->whole, is_new = f->since[block] == SENT;
     float *change = x->change + at, *gone = f->gone + at;
     const float *seen = x->seen + at, *base = x->base + at;
-    float size = 0;
-    for (uint64_t i = 0; i < n; i++) {
-        const float exact = halves && is_new && seen[i] == was[i] ? 0 : change[i],
-                    all = exact == change[i] ? seen[i] - base[i] : 0;
-        const float sent = halves ? shmt_of_bfloat16(shmt_bfloat16(exact)) : exact;
-        change[i] = sent;
-        gone[i] = sent == exact ? all : share ? sent / share[i] : sent;
-        size += exact * exact;
-    }
-    f->size[block] = size == size ? size : INFINITY;
+    for (uint64_t i = 0; i < n; i++) gone[i] = seen[i] - base[i];
+    if (halves && is_new) leave_rests(change, gone, seen, was, n);
+    if (shmt_feedback_chooses(x)) f->size[block] = size_of(change);
+    if (halves) round_floats(change, gone, share, n);
     if (!shmt_feedback_chooses(x))
         f->since[block] = SENT;
     else if (is_new)
@@ -101,11 +135,11 @@ void shmt_feedback_bring(struct shmt_exchange *x, uint64_t block, uint64_t n, co
     const uint64_t at = block * SHMT_FAR_BLOCK;
     const float *gone = x->feedback->gone + at, *was = x->base + at;
     float *seen = x->seen + at;
-    for (uint64_t i = 0; i < n; i++) {
-        const bool stays = !x->changed[block];
-        change_out[i] = x->feedback->whole ? base[i] - seen[i] : base[i] - was[i] - (stays ? 0 : gone[i]);
-        if (change_out[i] != 0) seen[i] += change_out[i]; /* as the seat adds it */
-    }
+    const bool whole = x->feedback->whole, stays = !x->changed[block];
+    for (uint64_t i = 0; i < n; i++) change_out[i] = base[i] - (whole ? seen[i] : was[i]);
+    for (uint64_t i = 0; !whole && !stays && i < n; i++) change_out[i] -= gone[i];
+    for (uint64_t i = 0; i < n; i++)
+        seen[i] = pick(change_out[i] != 0, seen[i] + change_out[i], seen[i]); /* as the seat adds it */
 }
 
 /* ---- which blocks ---- */

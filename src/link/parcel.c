@@ -82,14 +82,14 @@ void shmt_parcel_put_part(unsigned char *entries, uint32_t i, uint64_t block, co
     memcpy(at + BLOCK_BYTES, part->count, sizeof part->count);
 }
 
-static void put_halves(unsigned char *at, const float *values, uint64_t n) {
+static void put_halves(unsigned char *restrict at, const float *restrict values, uint64_t n) {
     for (uint64_t i = 0; i < n; i++) {
         const uint16_t half = shmt_bfloat16(values[i]);
         memcpy(at + i * sizeof half, &half, sizeof half);
     }
 }
 
-static void take_halves(const unsigned char *at, uint64_t n, float *values_out) {
+static void take_halves(const unsigned char *restrict at, uint64_t n, float *restrict values_out) {
     for (uint64_t i = 0; i < n; i++) {
         uint16_t half;
         memcpy(&half, at + i * sizeof half, sizeof half);
