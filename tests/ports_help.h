@@ -8,7 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define MOST_HOSTS 4
+#define MOST_HOSTS 6
 
 static char g_hosts[MOST_HOSTS][24], g_list[MOST_HOSTS * 25 + 1]; /* "127.0.0.1:PORT", and all of them with commas between */
 

@@ -45,7 +45,8 @@ struct host {
     struct shmt_lanes_counts counts;
     _Atomic uint32_t done; /* it has all messages, and all of its own are acknowledged */
     struct host *all;
-    uint32_t talking; /* of the n hosts the first of them exchange messages; the others are not there */
+    bool awaits_visit; /* it is not done before somebody was there who is no host */
+    uint32_t talking;  /* of the n hosts the first of them exchange messages; the others are not there */
     pthread_t thread;
     struct shmt_lanes *lanes; /* its thread's, as the rest */
     uint32_t sent[MOST], next[MOST][2], missing;
@@ -165,9 +166,11 @@ static void *run_host(void *arg) {
             take(h, &m);
             shmt_lanes_release(h->lanes, &m);
         }
-        if (h->missing == 0 && shmt_lanes_are_empty(h->lanes)) store_release(&h->done, 1); /* pairs with all_are_done */
+        shmt_lanes_count(h->lanes, &h->counts);
+        const bool is_visited = h->counts.strange > 0 || !h->awaits_visit;
+        if (h->missing == 0 && is_visited && shmt_lanes_are_empty(h->lanes))
+            store_release(&h->done, 1); /* pairs with all_are_done */
     }
-    shmt_lanes_count(h->lanes, &h->counts);
     shmt_lanes_free(h->lanes);
     shmt_carrier_close(carrier);
     return NULL;
@@ -372,6 +375,7 @@ static void a_key_of_one_peer_does_not_speak_for_another(void **state) {
         make_keys(keys, 3);
         make_hosts(host, 3, keys);
         host[0].talking = host[1].talking = 2;
+        host[0].awaits_visit = i == 1;
         shmt_head_write(&lost, 0, head);
         start(host, 2);
         visit(host, &keys[2], NAMES[i], head, sizeof head, &received);
@@ -379,6 +383,167 @@ static void a_key_of_one_peer_does_not_speak_for_another(void **state) {
         if (i == 1) assert_true(host[0].counts.strange > 0); /* it was let in, and what it said was looked at */
         if (i == 0) assert_int_equal(host[0].counts.strange, 0);
     }
+}
+
+/* ---- why a peer is not there ---- */
+
+/* Hosts that this thread keeps alive in turn: a host without lanes is not there. */
+struct waiting {
+    struct host host[MOST];
+    struct shmt_zmq_keys keys[MOST];
+    struct shmt_carrier *carrier[MOST];
+};
+
+static void make_waiting(struct waiting *w, uint32_t n, bool with_keys) {
+    make_keys(w->keys, n);
+    make_hosts(w->host, n, with_keys ? w->keys : NULL);
+}
+
+static void come(struct waiting *w, uint32_t rank) {
+    struct shmt_error e = {0};
+    if (open_carrier(&w->host[rank], &w->carrier[rank], &e) < 0) fail_msg("%s", e.text);
+    w->host[rank].lanes = make_lanes(&w->host[rank], w->carrier[rank]);
+}
+
+static void go(struct waiting *w, uint32_t rank) {
+    shmt_lanes_free(w->host[rank].lanes);
+    shmt_carrier_close(w->carrier[rank]);
+    w->host[rank].lanes = NULL;
+}
+
+static void end_waiting(struct waiting *w) {
+    for (uint32_t i = 0; i < w->host[0].n; i++)
+        if (w->host[i].lanes) go(w, i);
+}
+
+static void keep_alive(struct waiting *w) {
+    struct shmt_error e = {0};
+    struct shmt_message m;
+    for (uint32_t i = 0; i < w->host[0].n; i++)
+        if (w->host[i].lanes) assert_int_equal(shmt_lanes_receive(w->host[i].lanes, shmt_now_ns() + MS, &m, NULL, &e), 0);
+}
+
+/* Host `at` says these words about host `about`. The deadline is the test's. */
+static void wait_for_words(struct waiting *w, uint32_t at, uint32_t about, const char *words) {
+    char why[SHMT_WHY] = "";
+    while (!strstr(why, words)) {
+        keep_alive(w);
+        shmt_lanes_why(w->host[at].lanes, about, why);
+    }
+}
+
+static void wait_for_one_another(struct waiting *w) {
+    char why[SHMT_WHY];
+    while (shmt_lanes_peer(w->host[0].lanes, 1, NULL) != SHMT_PEER_THERE ||
+           shmt_lanes_peer(w->host[1].lanes, 0, NULL) != SHMT_PEER_THERE)
+        keep_alive(w);
+    for (uint32_t i = 0; i < 2; i++) {
+        shmt_lanes_why(w->host[i].lanes, 1 - i, why);
+        assert_string_equal(why, "");
+    }
+}
+
+static void a_host_that_has_not_come_or_cannot_be_found_is_told_apart(void **state) {
+    struct waiting w;
+    char why[SHMT_WHY];
+    (void)state;
+    make_waiting(&w, 2, false);
+    come(&w, 1);
+    wait_for_words(&w, 1, 0, "nothing listens there yet");
+    come(&w, 0);
+    shmt_lanes_why(w.host[0].lanes, 1, why);
+    assert_string_equal(why, ""); /* who listens cannot know */
+    wait_for_one_another(&w);
+    end_waiting(&w);
+    strcpy(w.host[1].endpoint[0], "tcp://a..b:5000"); /* no name */
+    come(&w, 1);
+    wait_for_words(&w, 1, 0, "no name server knows \"a..b\"");
+    end_waiting(&w);
+}
+
+static void wrong_keys_are_named_on_both_sides(void **state) {
+    struct waiting w;
+    struct shmt_zmq_keys strangers;
+    (void)state;
+    make_keys(&strangers, 1);
+    make_waiting(&w, 2, true);
+    memcpy(w.keys[0].peer[1], strangers.own_public, SHMT_ZMQ_KEY);
+    come(&w, 0);
+    come(&w, 1);
+    wait_for_words(&w, 0, 1, "somebody (127.0.0.1) with a key that is not in --peers was refused");
+    wait_for_words(&w, 1, 0, "it refuses this host's key");
+    end_waiting(&w);
+    make_waiting(&w, 2, true);
+    memcpy(w.keys[1].peer[0], strangers.own_public, SHMT_ZMQ_KEY);
+    come(&w, 0);
+    come(&w, 1);
+    wait_for_words(&w, 0, 1, "another key of this host");
+    wait_for_words(&w, 1, 0, "its key is not the one in --peers");
+    end_waiting(&w);
+}
+
+static void the_key_of_another_host_is_named(void **state) {
+    struct waiting w;
+    (void)state;
+    make_waiting(&w, 3, true);
+    w.host[1].keys = &w.keys[2];
+    come(&w, 0);
+    come(&w, 1);
+    wait_for_words(&w, 0, 1, "the key of host 2 calls itself host 1");
+    end_waiting(&w);
+}
+
+/* libzmq gives such a connection up for good. */
+static void who_finds_a_host_without_keys_connects_again_and_meets_it_with_keys(void **state) {
+    struct waiting w;
+    (void)state;
+    make_waiting(&w, 2, true);
+    w.host[0].keys = NULL;
+    come(&w, 0);
+    come(&w, 1);
+    wait_for_words(&w, 1, 0, "it has no keys");
+    wait_for_words(&w, 0, 1, "with keys");
+    go(&w, 0);
+    w.host[0].keys = &w.keys[0];
+    come(&w, 0);
+    wait_for_one_another(&w);
+    end_waiting(&w);
+}
+
+static void a_host_without_keys_is_told_that_others_have_some(void **state) {
+    struct waiting w;
+    (void)state;
+    make_waiting(&w, 2, true);
+    w.host[1].keys = NULL;
+    come(&w, 0);
+    come(&w, 1);
+    wait_for_words(&w, 1, 0, "it has keys, and this host has none");
+    wait_for_words(&w, 0, 1, "without keys");
+    end_waiting(&w);
+}
+
+/* The version stands at the same place in the heads of all versions. */
+static void another_version_of_the_wire_is_named(void **state) {
+    const struct shmt_head head = {.kind = SHMT_FRAME_BEAT, .from = 1, .to = 0, .run = 1, .life = 101};
+    struct waiting w;
+    struct shmt_error e = {0};
+    unsigned char bytes[SHMT_HEAD_BYTES];
+    char why[SHMT_WHY] = "";
+    (void)state;
+    make_waiting(&w, 2, false);
+    come(&w, 0);
+    assert_int_equal(open_carrier(&w.host[1], &w.carrier[1], &e), 0);
+    shmt_head_write(&head, 0, bytes);
+    bytes[4] = 9;
+    while (!strstr(why, "of the wire format: 9, here 1")) {
+        assert_true(shmt_carrier_send(w.carrier[1], 0, bytes, NULL, &e) >= 0);
+        keep_alive(&w);
+        shmt_lanes_why(w.host[0].lanes, 1, why);
+    }
+    assert_int_equal(shmt_lanes_fail_absent(w.host[0].lanes, 1, &e), SHMTRAIN_E_DIED);
+    assert_non_null(strstr(e.text, "host 1 has not come: it has another version of shmtrain"));
+    shmt_carrier_close(w.carrier[1]);
+    end_waiting(&w);
 }
 
 static void a_port_that_is_taken_is_named(void **state) {
@@ -399,12 +564,19 @@ static void a_port_that_is_taken_is_named(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test_setup(hosts_exchange_messages_in_whatever_order_they_start, deadline),
-                                       cmocka_unit_test_setup(with_keys_as_well, deadline),
-                                       cmocka_unit_test_setup(a_connection_that_breaks_loses_no_message, deadline),
-                                       cmocka_unit_test_setup(what_is_no_frame_is_ignored, deadline),
-                                       cmocka_unit_test_setup(who_has_no_key_of_a_peer_is_not_let_in, deadline),
-                                       cmocka_unit_test_setup(a_key_of_one_peer_does_not_speak_for_another, deadline),
-                                       cmocka_unit_test_setup(a_port_that_is_taken_is_named, deadline)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(hosts_exchange_messages_in_whatever_order_they_start, deadline),
+        cmocka_unit_test_setup(with_keys_as_well, deadline),
+        cmocka_unit_test_setup(a_connection_that_breaks_loses_no_message, deadline),
+        cmocka_unit_test_setup(what_is_no_frame_is_ignored, deadline),
+        cmocka_unit_test_setup(who_has_no_key_of_a_peer_is_not_let_in, deadline),
+        cmocka_unit_test_setup(a_key_of_one_peer_does_not_speak_for_another, deadline),
+        cmocka_unit_test_setup(a_host_that_has_not_come_or_cannot_be_found_is_told_apart, deadline),
+        cmocka_unit_test_setup(wrong_keys_are_named_on_both_sides, deadline),
+        cmocka_unit_test_setup(the_key_of_another_host_is_named, deadline),
+        cmocka_unit_test_setup(who_finds_a_host_without_keys_connects_again_and_meets_it_with_keys, deadline),
+        cmocka_unit_test_setup(a_host_without_keys_is_told_that_others_have_some, deadline),
+        cmocka_unit_test_setup(another_version_of_the_wire_is_named, deadline),
+        cmocka_unit_test_setup(a_port_that_is_taken_is_named, deadline)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

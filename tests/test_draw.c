@@ -21,6 +21,32 @@ static void ascii_lines_are_these(void **state) {
     free(d.text);
 }
 
+static void runs_over_several_hosts_have_a_line_about_the_network(void **state) {
+    (void)state;
+    const struct draw_screen narrow = {.columns = 40, .rows = 24}, low = {.columns = 80, .rows = 5};
+    struct draw_state s = middle(1);
+    s.has_network = true;
+    s.sent = 12345678;
+    s.received = 987;
+    s.exchanges = 1234;
+    struct drawn d = draw(&s, &ASCII_80);
+    assert_int_equal(d.n, 5);
+    assert_string_equal(d.line[2], "network   12.3 MB/s sent     987 B/s received   1.23 k exchanges");
+    assert_has(d.line[3], "1 worker");
+    free(d.text);
+    s.received = NAN; /* not known yet */
+    d = draw(&s, &narrow);
+    assert_string_equal(d.line[2], "net 12.3 MB/s sent     - B/s received");
+    free(d.text);
+    d = draw(&s, &low);
+    assert_int_equal(d.n, 2);
+    free(d.text);
+    s.has_network = false;
+    d = draw(&s, &ASCII_80);
+    assert_int_equal(d.n, 4);
+    free(d.text);
+}
+
 static void the_bar_has_a_segment_for_each_epoch(void **state) {
     (void)state;
     struct draw_state s = middle(0);
@@ -348,6 +374,11 @@ static void words_say_the_same_in_one_line(void **state) {
     struct draw_state s = middle(4);
     draw_words(&s, text, sizeof text);
     assert_string_equal(text, "epoch 5 of 10: 50 %, 1.23 M examples/s, loss 0.31250, 80 s left");
+    s.has_network = true;
+    s.sent = 123456;
+    draw_words(&s, text, sizeof text);
+    assert_string_equal(text, "epoch 5 of 10: 50 %, 1.23 M examples/s, loss 0.31250, 80 s left, 123 kB/s sent");
+    s.has_network = false;
     s.seconds_left = NAN;
     draw_words(&s, text, sizeof text);
     assert_string_equal(text, "epoch 5 of 10: 50 %, 1.23 M examples/s, loss 0.31250");
@@ -356,6 +387,7 @@ static void words_say_the_same_in_one_line(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ascii_lines_are_these),
+        cmocka_unit_test(runs_over_several_hosts_have_a_line_about_the_network),
         cmocka_unit_test(the_bar_has_a_segment_for_each_epoch),
         cmocka_unit_test(the_bar_is_empty_at_the_beginning_and_full_at_the_end),
         cmocka_unit_test(an_epoch_that_is_not_done_never_has_100_percent),

@@ -16,7 +16,8 @@ static void assert_fits(const struct draw_state *state, const struct draw_screen
             fail_msg("%u columns, %u workers: a line of %u: %s", screen->columns, state->n_workers, width(d.line[i]),
                      d.line[i]);
     if (d.n > 1 && d.n > screen->rows - 1) fail_msg("%u lines on a screen of %u", d.n, screen->rows);
-    if (d.n > 2 + screen->rows / 3) fail_msg("%u lines for %u workers on a screen of %u", d.n, state->n_workers, screen->rows);
+    if (d.n > 2 + state->has_network + screen->rows / 3)
+        fail_msg("%u lines for %u workers on a screen of %u", d.n, state->n_workers, screen->rows);
     free(d.text);
 }
 
@@ -29,7 +30,9 @@ static void frames_fit_every_screen(void **state) {
             for
                 EACH(c, CROWDS)
             for (unsigned look = 0; look < 4; look++) {
-                const struct draw_state s = middle(CROWDS[c]);
+                struct draw_state s = middle(CROWDS[c]);
+                s.has_network = look > 1;
+                s.sent = s.received = 123456;
                 const struct draw_screen screen = {
                     .columns = WIDTHS[w], .rows = HEIGHTS[h], .blocks = look & 1, .colours = look & 2};
                 assert_fits(&s, &screen);
@@ -60,6 +63,10 @@ static void the_strangest_numbers_fit(void **state) {
                                              .delay = x,
                                              .dropped = x,
                                              .folded = x,
+                                             .has_network = true,
+                                             .sent = x,
+                                             .received = x,
+                                             .exchanges = UINT64_MAX,
                                              .worker = worker,
                                              .n_workers = 2};
                 const struct draw_screen screen = {.columns = WIDTHS[w], .rows = 24, .blocks = true};

@@ -50,6 +50,30 @@ static void speeds_are_smoothed(void **state) {
     follow_fini(&f);
 }
 
+static void traffic_is_smoothed_and_exchanges_are_not(void **state) {
+    (void)state;
+    struct follow f;
+    struct shmtrain_progress now = {.size = sizeof now, .epoch = 1, .epochs = 2, .hosts = 1};
+    const struct shmtrain_report report = {.size = sizeof report};
+    follow_init(&f);
+    assert_int_equal(follow_update(&f, &report, &now, false), 0);
+    assert_false(f.state.has_network);
+    now.hosts = 2;
+    for (int i = 1; i <= 2; i++) {
+        now.seconds = 0.1 * i;
+        now.exchanges = 10 * (uint64_t)i;
+        now.sent_bytes_per_second = 1000 * i;
+        now.received_bytes_per_second = 500;
+        assert_int_equal(follow_update(&f, &report, &now, false), 0);
+        assert_true(f.state.has_network);
+        assert_int_equal(f.state.exchanges, 10 * i);
+        assert_near(f.state.received, 500, 0);
+        if (i == 1) assert_near(f.state.sent, 1000, 0);
+    }
+    assert_true(f.state.sent > 1000 && f.state.sent < 1200);
+    follow_fini(&f);
+}
+
 static void epochs_and_losses_are_taken_over(void **state) {
     (void)state;
     struct follow f;
@@ -195,6 +219,7 @@ static void what_asynchrony_costs_is_of_the_whole_run(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(speeds_are_smoothed),
+        cmocka_unit_test(traffic_is_smoothed_and_exchanges_are_not),
         cmocka_unit_test(epochs_and_losses_are_taken_over),
         cmocka_unit_test(places_that_nobody_has_are_not_shown),
         cmocka_unit_test(a_pause_leaves_speeds_as_they_were),

@@ -1,5 +1,5 @@
 /* What hosts hold against one another (src/hosts/facts.h), files of keys (src/hosts/key_files.h), and packets between a run and its link
- * (src/hosts/desk.h). */
+ * (src/hosts/desk.h); lines about who is missing (src/hosts/waiting.h). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,6 +17,9 @@
 #include "hosts/desk.h"
 #include "hosts/facts.h"
 #include "hosts/key_files.h"
+#include "hosts/waiting.h"
+#include "link/head.h"
+#include "sync/host.h"
 
 /* ---- facts ---- */
 
@@ -237,6 +240,131 @@ static void what_is_no_packet_is_refused(void **state) {
     close(desk[1]);
 }
 
+/* ---- lines about who is missing ---- */
+
+enum { SELF = 0, N_HOSTS = 4 };
+
+static struct {
+    uint64_t now_ns;
+    const char *why[N_HOSTS];
+    uint32_t comes; /* a frame of this host is there; 0: none is */
+    unsigned char head[SHMT_HEAD_BYTES];
+} g_net;
+
+static uint64_t made_up_ns(void) { return ++g_net.now_ns; }
+
+static int send_nowhere(struct shmt_carrier *carrier, uint32_t to, const unsigned char *head, struct shmt_payload *body,
+                        struct shmt_error *e) {
+    (void)carrier, (void)to, (void)head, (void)body, (void)e;
+    return 0;
+}
+
+static int receive_one(struct shmt_carrier *carrier, uint64_t until_ns, struct shmt_frame *out, struct shmt_error *e) {
+    (void)carrier, (void)until_ns, (void)e;
+    if (g_net.comes == 0) return 0;
+    const struct shmt_head head = {.kind = SHMT_FRAME_BEAT, .from = g_net.comes, .to = SELF, .run = 1, .life = 7, .to_life = 9};
+    shmt_head_write(&head, 0, g_net.head);
+    *out = (struct shmt_frame){.from = g_net.comes, .head = g_net.head, .body = g_net.head};
+    g_net.comes = 0;
+    return 1;
+}
+
+static void release_nothing(struct shmt_carrier *carrier, struct shmt_frame *frame) { (void)carrier, (void)frame; }
+
+static void say_why(struct shmt_carrier *carrier, uint32_t peer, char *out, size_t bytes) {
+    (void)carrier;
+    snprintf(out, bytes, "%s", g_net.why[peer]);
+}
+
+static const struct shmt_carrier_ops MADE_UP = {
+    .name = "made up", .send = send_nowhere, .receive = receive_one, .release = release_nothing, .why = say_why};
+
+/* After so many milliseconds; NULL: nothing is to be said. */
+static void expect_line(struct shmt_waiting *w, uint64_t ms, const char *expected) {
+    char line[SHMT_WAITING_LINE] = "";
+    g_net.now_ns += ms * 1000000;
+    const bool says = shmt_waiting_look(w, true, line);
+    if (says != (expected != NULL)) fail_msg("expected %s, got %s", expected ? expected : "nothing", says ? line : "nothing");
+    if (says) assert_string_equal(line, expected);
+}
+
+static void let_come(struct shmt_lanes *lanes, uint32_t host) {
+    struct shmt_error e = {0};
+    struct shmt_message m;
+    g_net.comes = host;
+    assert_int_equal(shmt_lanes_receive(lanes, 0, &m, NULL, &e), 0);
+}
+
+static void who_is_waited_for_is_said_with_the_reason(void **state) {
+    static const char *const ADDRESS[] = {"a:1", "b:2", "c:3", "d:4"};
+    struct shmt_host_ops host = SHMT_HOST_MACHINE;
+    struct shmt_carrier carrier = {.ops = &MADE_UP};
+    const struct shmt_lanes_spec spec = {.carrier = &carrier,
+                                         .self = SELF,
+                                         .n_hosts = N_HOSTS,
+                                         .run = 1,
+                                         .life = 9,
+                                         .window_bytes = SHMT_LANES_WINDOW,
+                                         .beat_ns = UINT64_MAX / 4, /* nothing but what this test does */
+                                         .suspect_ns = UINT64_MAX / 4,
+                                         .lost_ns = UINT64_MAX / 4,
+                                         .address = ADDRESS};
+    struct shmt_waiting w;
+    struct shmt_lanes *lanes;
+    struct shmt_error e = {0};
+    (void)state;
+    for (int i = 0; i < N_HOSTS; i++) g_net.why[i] = "";
+    g_net.now_ns = 1000000000;
+    host.now_ns = made_up_ns;
+    shmt_host_use(&host);
+    assert_int_equal(shmt_lanes_make(&spec, &lanes, &e), 0);
+    shmt_waiting_begin(&w, lanes, SELF, N_HOSTS);
+    expect_line(&w, 1000, NULL);
+    g_net.why[1] = g_net.why[3] = "it sleeps";
+    expect_line(&w, 1500, "waiting for host 1 (b:2), host 3 (d:4): it sleeps; host 2 (c:3)");
+    expect_line(&w, 3000, NULL);
+    g_net.why[2] = "it is lazy";
+    expect_line(&w, 0, "waiting for host 1 (b:2), host 3 (d:4): it sleeps; host 2 (c:3): it is lazy");
+    g_net.why[2] = ""; /* soon again: not so often */
+    expect_line(&w, 3000, NULL);
+    expect_line(&w, 1500, "waiting for host 1 (b:2), host 3 (d:4): it sleeps; host 2 (c:3)");
+    expect_line(&w, 50000, NULL);
+    expect_line(&w, 10500, "waiting for host 1 (b:2), host 3 (d:4): it sleeps; host 2 (c:3)"); /* a minute later */
+    let_come(lanes, 1);
+    let_come(lanes, 2);
+    expect_line(&w, 60000, "waiting for host 3 (d:4): it sleeps");
+    let_come(lanes, 3);
+    char line[SHMT_WAITING_LINE];
+    assert_true(shmt_waiting_look(&w, false, line)); /* that all are there is noticed at once */
+    assert_string_equal(line, "all 4 hosts are there");
+    expect_line(&w, 100000, NULL);
+    shmt_lanes_free(lanes);
+    shmt_host_use(&SHMT_HOST_MACHINE);
+}
+
+static void hosts_that_come_soon_are_no_news(void **state) {
+    struct shmt_carrier carrier = {.ops = &MADE_UP};
+    const struct shmt_lanes_spec spec = {.carrier = &carrier,
+                                         .self = SELF,
+                                         .n_hosts = 2,
+                                         .run = 1,
+                                         .life = 9,
+                                         .beat_ns = 1000,
+                                         .suspect_ns = 1000,
+                                         .lost_ns = 1000};
+    struct shmt_waiting w;
+    struct shmt_lanes *lanes;
+    struct shmt_error e = {0};
+    char line[SHMT_WAITING_LINE];
+    (void)state;
+    assert_int_equal(shmt_lanes_make(&spec, &lanes, &e), 0);
+    shmt_waiting_begin(&w, lanes, SELF, 2);
+    assert_false(shmt_waiting_look(&w, true, line));
+    let_come(lanes, 1);
+    assert_false(shmt_waiting_look(&w, true, line));
+    shmt_lanes_free(lanes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(the_first_fact_that_differs_is_named),
                                        cmocka_unit_test(values_break_no_line_and_too_many_facts_are_noticed),
@@ -244,6 +372,8 @@ int main(void) {
                                        cmocka_unit_test(what_is_there_is_not_written_over),
                                        cmocka_unit_test(files_that_are_wrong_are_named_with_the_line),
                                        cmocka_unit_test(packets_come_whole_and_in_order_with_their_descriptor),
-                                       cmocka_unit_test(what_is_no_packet_is_refused)};
+                                       cmocka_unit_test(what_is_no_packet_is_refused),
+                                       cmocka_unit_test(who_is_waited_for_is_said_with_the_reason),
+                                       cmocka_unit_test(hosts_that_come_soon_are_no_news)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -2,7 +2,7 @@
  * once, on every host; all have the same bits at the end of each epoch; nobody is further ahead of another host's slowest worker than
  * the staleness allows.
  *
- *   TEST_SEEDS=N   that many seeds; 300 unless said otherwise, or 20 under a sanitizer
+ *   TEST_SEEDS=N   that many seeds; 5,000 unless said otherwise, or 20 under a sanitizer
  *   TEST_SEED=K    this one alone */
 #include "deadline.h"
 #include "hostile.h"
@@ -165,7 +165,7 @@ static void run_seed(uint64_t seed) {
 }
 
 static void each_example_counts_once_and_all_hosts_have_the_same_bits(void **state) {
-    const uint64_t n = hostile_asked("TEST_SEEDS", SANITIZED ? 20 : 300), only = hostile_asked("TEST_SEED", 0);
+    const uint64_t n = hostile_asked("TEST_SEEDS", SANITIZED ? 20 : 5000), only = hostile_asked("TEST_SEED", 0);
     (void)state;
     for (uint64_t seed = only ? only : 1; seed <= (only ? only : n); seed++) run_seed(seed);
     printf("%llu runs, all as expected\n", (unsigned long long)g.n_runs);

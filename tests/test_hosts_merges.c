@@ -2,7 +2,7 @@
  * parameters become what a plain merge of all workers' copies makes of them, on all hosts the same, bit by bit, and state with them; each
  * example counts once, on every host; workers die and go on.
  *
- *   TEST_SEEDS=N   that many seeds; 300 unless said otherwise, or 30 under a sanitizer
+ *   TEST_SEEDS=N   that many seeds; 4,000 unless said otherwise, or 30 under a sanitizer
  *   TEST_SEED=K    this one alone */
 #include "deadline.h"
 #include "hostile.h"
@@ -143,8 +143,8 @@ static int work(struct host *h, shmtrain_session *s) {
     return rc;
 }
 
-/* All hosts have made the epoch's last merge. A chief that has died behind it comes here once more, also when the others have gone on to
- * the next epoch. */
+/* All hosts have made the epoch's last merge. A chief that has died behind it comes here once more, also when the others have gone
+ * on to the next epoch. */
 static int note_and_check(struct shmtrain_session *s, void *arg, uint32_t epoch) {
     struct host *h = arg;
     if (s->seat->rank != 0 || s->seat->behind) return 0;
@@ -260,7 +260,7 @@ static void run_seed(uint64_t seed) {
 }
 
 static void each_merge_is_that_of_all_workers_of_all_hosts_whoever_dies(void **state) {
-    const uint64_t n = hostile_asked("TEST_SEEDS", SANITIZED ? 30 : 300), only = hostile_asked("TEST_SEED", 0);
+    const uint64_t n = hostile_asked("TEST_SEEDS", SANITIZED ? 30 : 4000), only = hostile_asked("TEST_SEED", 0);
     (void)state;
     for (uint64_t seed = only ? only : 1; seed <= (only ? only : n); seed++) run_seed(seed);
     printf("%llu runs, all as expected; %u workers died\n", (unsigned long long)g.n_runs, seen_lives);

@@ -440,6 +440,20 @@ static void a_run_on_a_terminal_leaves_its_lines_only(void **state) {
     end_well(&s);
 }
 
+static void a_run_over_hosts_shows_its_network(void **state) {
+    (void)state;
+    struct pty s;
+    pty_begin(&s, 80, 50, train, TRAIN("launch", "--local", "2", "--", "-w", "1", "-e", "1000000"));
+    pty_wait_for_words(&s, "B/s received");
+    pty_wait_for_words(&s, "exchanges");
+    assert_true(terminal_shows(&s.screen, "B/s sent"));
+    pty_type(&s, KEY_END);
+    pty_wait_for_words(&s, "parameters  xxh64");
+    pty_wait_for_end(&s);
+    assert_false(terminal_shows(&s.screen, "B/s received"));
+    pty_end(&s);
+}
+
 static void a_stopped_run_goes_on_and_an_interrupted_one_ends_cleanly(void **state) {
     (void)state;
     struct pty s;
@@ -548,6 +562,7 @@ int main(void) {
         cmocka_unit_test(no_bar_is_chosen_where_there_is_no_terminal),
         cmocka_unit_test(a_run_on_a_terminal_leaves_its_lines_only),
         cmocka_unit_test(lines_by_steps_stay_above_the_live_ones),
+        cmocka_unit_test(a_run_over_hosts_shows_its_network),
         cmocka_unit_test(a_stopped_run_goes_on_and_an_interrupted_one_ends_cleanly),
         PROGRAM_TEST(without_a_terminal_they_are_among_the_epochs),
         PROGRAM_TEST(a_pipe_never_gets_escapes),

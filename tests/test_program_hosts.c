@@ -46,23 +46,89 @@ static void parameters_are_those_of_one_host(void **state) {
     }
 }
 
+/* Of each epoch what is its own: they are alike. */
+static void assert_traffic_of_epochs(const json_t *epochs) {
+    size_t i;
+    json_t *epoch;
+    assert_int_equal(json_array_size(epochs), 2);
+    json_array_foreach(epochs, i, epoch) {
+        assert_true(program_number(epoch, "exchanges") == 94); /* 6000 / 64 */
+        assert_true(program_number(epoch, "sent_bytes") > 94 * 64 && program_number(epoch, "received_bytes") > 94 * 64);
+    }
+    const double first = program_number(json_array_get(epochs, 0), "sent_bytes");
+    assert_true(program_number(json_array_get(epochs, 1), "sent_bytes") < 1.5 * first);
+}
+
+/* The link has a row, and a curve of bytes; each of its turns is there. */
+static void assert_link_is_traced(const char *path) {
+    json_t *trace = json_load_file(path, JSON_REJECT_DUPLICATES, NULL), *event;
+    unsigned exchanges = 0, waits = 0, counters = 0, named = 0;
+    size_t i;
+    assert_non_null(trace);
+    json_array_foreach(json_object_get(trace, "traceEvents"), i, event) {
+        if (program_number(event, "pid") != 2) continue;
+        const char *name = json_string_value(json_object_get(event, "name"));
+        const json_t *args = json_object_get(event, "args");
+        if (strcmp(name, "process_name") == 0)
+            named += strcmp(json_string_value(json_object_get(args, "name")), "link to other hosts") == 0;
+        if (strcmp(name, "exchange") == 0) {
+            exchanges++;
+            assert_true(program_number(args, "sent_bytes") > 0 && program_number(args, "batch") < 2 * 94);
+        }
+        waits += strcmp(name, "wait for hosts") == 0;
+        if (strcmp(name, "network") != 0) continue;
+        counters++;
+        assert_string_equal(json_string_value(json_object_get(event, "ph")), "C");
+        assert_true(program_number(args, "sent B/s") > 0);
+    }
+    json_decref(trace);
+    assert_true(named == 1 && exchanges == 2 * 94 && counters == exchanges);
+    assert_true(waits > 0 && waits <= exchanges);
+}
+
+/* A short run may have no line of progress. */
+static void assert_metrics_have_traffic(const char *path) {
+    static char line[1 << 16];
+    unsigned epochs = 0;
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        json_t *o = json_loads(line, 0, NULL);
+        const char *event = json_string_value(json_object_get(o, "event"));
+        const bool goes_on = strcmp(event, "progress") == 0;
+        epochs += strcmp(event, "epoch") == 0;
+        if (goes_on || strcmp(event, "epoch") == 0)
+            assert_true(program_number(o, "exchanges") >= 0 && program_number(o, "received_bytes") >= 0);
+        if (goes_on) assert_true(program_number(o, "sent_bytes_per_second") >= 0);
+        json_decref(o);
+    }
+    fclose(f);
+    assert_int_equal(epochs, 2);
+}
+
 static void a_report_says_which_host_it_is_and_what_was_sent(void **state) {
     struct program *p[2];
     (void)state;
     choose_ports(2);
-    p[1] = START_HOST("1", "-q", "--json", "-w", "1", "-e", "1", SPARSE);
-    p[0] = START_HOST("0", "-w", "1", "-e", "1", SPARSE);
+    p[1] = START_HOST("1", "-q", "--json", "-w", "1", "-e", "2", "--trace", "t.json", SPARSE);
+    p[0] = START_HOST("0", "-w", "1", "-e", "2", "--metrics", "m.jsonl", SPARSE);
     program_finish(p[1]);
     program_assert_status(p[1], 0);
     json_t *report = program_json(p[1]);
+    assert_traffic_of_epochs(json_object_get(report, "epochs"));
+    assert_link_is_traced("t.json");
     assert_true(program_number(report, "hosts") == 2 && program_number(report, "host") == 1);
+    const double waited = program_number(report, "wait_hosts_fraction");
+    assert_true(waited > 0 && waited <= program_number(report, "wait_fraction"));
     assert_true(program_number(report, "sent_bytes") > 1000 && program_number(report, "received_bytes") > 1000);
     assert_string_equal(json_string_value(json_object_get(report, "write")), "aggregate"); /* nobody has named a mode */
     json_decref(report);
     end_with(p[0], 0, NULL);
     assert_non_null(strstr(p[0]->text[OUT], "on host 0; there are 2 hosts"));
     assert_non_null(strstr(p[0]->text[OUT], "\nnetwork     "));
+    assert_non_null(strstr(p[0]->text[OUT], " received, waited for "));
     for (const char *line = p[0]->text[OUT]; *line; line = strchr(line, '\n') + 1) assert_true(strcspn(line, "\n") <= 80);
+    assert_metrics_have_traffic("m.jsonl");
 }
 
 /* What all find at the end of an epoch ends them there; nobody begins another batch. */
@@ -285,28 +351,54 @@ static void tf_config_counts_for_runs_that_say_nothing_else(void **state) {
 
 /* ---- keys ---- */
 
-static void hosts_with_keys_meet_and_a_stranger_does_not(void **state) {
-    char one[17], many[17], line[64];
-    (void)state;
-    FILE *peers = fopen("peers", "w");
+/* The file of --peers for hosts with these public keys. */
+static void write_peers(const char *path, const char *first, const char *second) {
+    const char *const from[] = {first, second};
+    char line[64];
+    FILE *peers = fopen(path, "w");
     for (int i = 0; i < 2; i++) {
-        program_assert_status(RUN("keygen", i ? "b.key" : "a.key"), 0);
-        FILE *public = fopen(i ? "b.key.pub" : "a.key.pub", "r");
+        FILE *public = fopen(from[i], "r");
         assert_non_null(fgets(line, sizeof line, public));
         fputs(line, peers);
         fclose(public);
     }
     fclose(peers);
+}
+
+static void hosts_with_keys_meet_and_others_hear_why_they_do_not(void **state) {
+    char one[17], many[17], list[4][64], both[64];
+    (void)state;
+    for (int i = 0; i < 2; i++) program_assert_status(RUN("keygen", i ? "b.key" : "a.key"), 0);
+    write_peers("peers", "a.key.pub", "b.key.pub");
     program_assert_refused(RUN("keygen", "a.key"), 2, "a.key is there already");
     HASH(one, "-w", "1", "--mode", "sync", "-e", "1", SPARSE);
-    choose_ports(2);
-    struct program *a = START_HOST("0", "--key", "a.key", "--peers", "peers", "-q", "--json", "-w", "1", "-e", "1", SPARSE);
-    struct program *stranger = START_HOST("1", "-w", "1", "-e", "1", SPARSE); /* without a key */
-    program_wait_for(stranger, ERR, "waiting for host 0");
+    choose_ports(6);
+    snprintf(both, sizeof both, "%s,%s", g_hosts[0], g_hosts[1]);
+    struct program *a = START("--hosts", both, "--rank", "0", "--key", "a.key", "--peers", "peers", "-q", "--json", "-w", "1",
+                              "-e", "1", SPARSE);
+    program_assert_status(RUN("keygen", "c.key"), 0);
+    program_assert_status(RUN("keygen", "d.key"), 0);
+    write_peers("of_c", "a.key.pub", "c.key.pub");
+    write_peers("of_b", "d.key.pub", "b.key.pub");
+    for (int i = 0; i < 4; i++) /* each on a port of its own; the last one knows no name of host 0 */
+        snprintf(list[i], sizeof list[i], "%s,%s", i == 3 ? "a..b:7001" : g_hosts[0], g_hosts[2 + i]);
+    struct program *const vain[] = {
+        START("--hosts", list[0], "--rank", "1", "-w", "1", SPARSE), /* without a key */
+        START("--hosts", list[1], "--rank", "1", "--key", "c.key", "--peers", "of_c", "-w", "1", SPARSE),
+        START("--hosts", list[2], "--rank", "1", "--key", "b.key", "--peers", "of_b", "-w", "1", SPARSE),
+        START("--hosts", list[3], "--rank", "1", "--key", "b.key", "--peers", "peers", "-w", "1", SPARSE)};
+    static const char *const WHY[] = {"): it has keys, and this host has none", "): it refuses this host's key",
+                                      "): its key is not the one in --peers", "): no name server knows \"a..b\""};
     program_wait_for(a, ERR, "waiting for host 1");
-    assert_int_equal(kill(stranger->pid, SIGINT), 0);
-    end_with(stranger, 130, NULL);
-    struct program *b = START_HOST("1", "--key", "b.key", "--peers", "peers", "-q", "--json", "-w", "1", "-e", "1", SPARSE);
+    program_wait_for(a, ERR, "somebody (127.0.0.1) with a key that is not in --peers was refused");
+    for (int i = 0; i < 4; i++) {
+        program_wait_for(vain[i], ERR, "waiting for host 0 (");
+        program_wait_for(vain[i], ERR, WHY[i]);
+        assert_int_equal(kill(vain[i]->pid, SIGINT), 0);
+        end_with(vain[i], 130, NULL);
+    }
+    struct program *b = START("--hosts", both, "--rank", "1", "--key", "b.key", "--peers", "peers", "-q", "--json", "-w", "1",
+                              "-e", "1", SPARSE);
     hash_of(a, many);
     assert_string_equal(many, one);
     hash_of(b, many);
@@ -509,7 +601,7 @@ int main(void) {
                                        PROGRAM_TEST(options_of_tensorflow_name_the_hosts),
                                        PROGRAM_TEST(tf_config_counts_for_runs_that_say_nothing_else),
                                        PROGRAM_TEST(a_port_that_is_taken_is_named),
-                                       PROGRAM_TEST(hosts_with_keys_meet_and_a_stranger_does_not),
+                                       PROGRAM_TEST(hosts_with_keys_meet_and_others_hear_why_they_do_not),
                                        PROGRAM_TEST(a_host_that_dies_ends_the_others_which_name_it),
                                        PROGRAM_TEST(a_link_that_dies_ends_its_host),
                                        PROGRAM_TEST(a_stop_on_one_host_ends_all_with_the_same_parameters),

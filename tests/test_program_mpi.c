@@ -102,13 +102,14 @@ static void the_first_one_alone_shows_and_writes_the_model(void **state) {
         struct stat there;
         unlink("model.st");
         struct program *p = RUN_MPI(l, "2", g_program, "-w", "1", "-e", "1", "--mode", "async", "-o", "model.st", "--metrics",
-                                    "of-%r.jsonl", SPARSE);
+                                    "of-%r.jsonl", "--trace", "once.json", SPARSE);
         program_assert_status(p, 0);
         assert_int_equal(count(p->text[OUT], "parameters "), 1);
         assert_int_equal(count(p->text[OUT], "saved "), 1);
         assert_int_equal(stat("model.st", &there), 0);
         assert_int_equal(stat("of-0.jsonl", &there), 0); /* %r in a word is the rank */
         assert_int_equal(stat("of-1.jsonl", &there), 0);
+        assert_int_equal(stat("once.json", &there), 0);
         assert_null(strchr(p->text[OUT], '\033')); /* no display of a terminal that ends in a file */
     }
 }
@@ -170,18 +171,53 @@ static void a_build_without_that_mpi_says_what_to_install(void **state) {
              g_program, g_program);
     assert_int_equal(system(line), 0);
     struct program *p = program_run(prepare_alone, (const char *const[]){"alone/bin/shmtrain", "-w", "1", SPARSE, NULL});
-    program_assert_refused(p, 1, "this shmtrain was built without Open MPI: install its headers (libopenmpi-dev)");
+    program_assert_refused(p, 1,
+                           "there is no shmtrain-link-openmpi, which calls Open MPI: install its headers (libopenmpi-dev)");
     assert_int_equal(system("rm -r alone"), 0);
 }
 
-static void an_application_that_calls_mpi_is_told_so(void **state) {
+static void applications_are_told_what_cannot_be(void **state) {
+    static const char *const ASKED[][3] = {{"init", "this process has called MPI_Init", ""},
+                                           {"twice", "MPI begins once in each process", "the first run is over"}};
     char path[PATH_MAX];
     (void)state;
     snprintf(path, sizeof path, "%s/tests/mpi_application", getenv("TEST_BUILDDIR"));
     if (access(path, X_OK) != 0 || !is_in_path(LAUNCHERS[0].command)) SKIP("this machine or build has no MPI");
-    struct program *p = RUN_MPI(&LAUNCHERS[0], "2", path);
-    program_assert_status(p, 2);
-    assert_non_null(strstr(p->text[ERR], "this process has called MPI_Init"));
+    for (size_t i = 0; i < sizeof ASKED / sizeof *ASKED; i++) {
+        struct program *p = RUN_MPI(&LAUNCHERS[0], "2", path, ASKED[i][0]);
+        program_assert_status(p, 2);
+        assert_non_null(strstr(p->text[ERR], ASKED[i][1]));
+        assert_non_null(strstr(p->text[ERR], ASKED[i][2]));
+    }
+}
+
+/* Before MPI has begun in it: MPICH's launcher would not mind. */
+static void who_fails_before_mpi_leaves_nobody_waiting(void **state) {
+    (void)state;
+    skip_without_mpi();
+    const struct launcher *l;
+    for (size_t i = 0; (l = next_launcher(&i));) {
+        struct program *p =
+            RUN_MPI(l, "1", g_program, "--output", "/nowhere/at/all", SPARSE, ":", "-n", "1", g_program, "-w", "1", SPARSE);
+        assert_int_not_equal(p->status, 0);
+        p = RUN_MPI(l, "1", g_program, "-w", "1", SPARSE, ":", "-n", "1", g_program, "--nonsense", SPARSE);
+        assert_int_not_equal(p->status, 0);
+        assert_non_null(strstr(p->text[ERR], "there is no option --nonsense"));
+        p = RUN_MPI(l, "2", g_program, "-w", "1", "-");
+        program_assert_status(p, 2);
+        assert_non_null(strstr(p->text[ERR], "data cannot come from standard input"));
+    }
+}
+
+static void hosts_none_makes_each_process_a_run_of_its_own(void **state) {
+    (void)state;
+    skip_without_mpi();
+    const struct launcher *l;
+    for (size_t i = 0; (l = next_launcher(&i));) {
+        struct program *p = RUN_MPI(l, "2", g_program, "--hosts", "none", "-w", "1", "-e", "1", SPARSE);
+        program_assert_status(p, 0);
+        assert_int_equal(count(p->text[OUT], "parameters "), 2);
+    }
 }
 
 int main(void) {
@@ -192,6 +228,8 @@ int main(void) {
                                        PROGRAM_TEST(a_killed_host_ends_the_run),
                                        PROGRAM_TEST(without_a_launcher_mpi_is_refused),
                                        PROGRAM_TEST(a_build_without_that_mpi_says_what_to_install),
-                                       PROGRAM_TEST(an_application_that_calls_mpi_is_told_so)};
+                                       PROGRAM_TEST(applications_are_told_what_cannot_be),
+                                       PROGRAM_TEST(who_fails_before_mpi_leaves_nobody_waiting),
+                                       PROGRAM_TEST(hosts_none_makes_each_process_a_run_of_its_own)};
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);
 }

@@ -19,6 +19,15 @@ struct shmtrain_store;
  * waits for it. A run refuses it. Errors: _USAGE (these options do not fit together). */
 SHMTRAIN_API int shmtrain_store_takes_part(struct shmtrain_store *store);
 
+/* What a launcher of MPI (mpirun, mpiexec, srun) says of this process in its environment: 1, and its rank and how many there are; 0: none
+ * has started it, and nothing is set. Option hosts, as "mpi", makes these the hosts of a run. Not while another thread changes the
+ * environment. */
+SHMTRAIN_API int shmtrain_mpi_launched(uint32_t *rank_out, uint32_t *n_out);
+
+/* 1: a run of this process has begun MPI, and so have those of all other hosts; 0: none has. A process that fails before leaves the others
+ * waiting for it, where its launcher does not end them (MPICH's does not). Any thread. */
+SHMTRAIN_API int shmtrain_mpi_has_begun(void);
+
 #define SHMTRAIN_KEY_BYTES 41 /* a public key as text, its final 0 included */
 
 /* Makes a pair of keys (CurveZMQ: Curve25519) for a host: the secret one goes into `file`, of mode 0600, which is for option key on this

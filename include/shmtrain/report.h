@@ -20,7 +20,10 @@ struct shmtrain_epoch {
     double valid_loss, valid_accuracy, valid_auc; /* of the parameters at its end, on the validation data */
     double objective,
         bound; /* option tolerance: the objective of the parameters at its end, and what no parameters come below */
-    uint64_t reserved[6];
+    uint64_t sent_bytes, received_bytes,
+        exchanges; /* over several hosts, by this one, in this epoch: exchanges are batches in `sync`,
+                                                       rounds in the live modes; 0: one host alone, or another program's run */
+    uint64_t reserved[3];
 };
 
 /* Delay: how many updates of others came between a worker's pull and its push (with replicas: that it had not seen when it
@@ -154,6 +157,7 @@ struct shmtrain_report {
     const char *sim; /* what work takes in virtual time, as option sim has it, with what was measured; "": nothing was said */
     uint32_t hosts, host; /* of the run, and which of them this one is, from 0 (options hosts, rank); 1 and 0: one alone */
     uint64_t sent_bytes, received_bytes; /* between hosts, by this one */
+    double wait_hosts_fraction;          /* the part of wait_fraction that was for other hosts; 0: not measured (option measure) */
 };
 
 /* What one worker does, seen from outside. */
@@ -193,6 +197,10 @@ struct shmtrain_progress {
     uint64_t dropped, folded;        /* of all workers */
     uint32_t n_workers;
     const struct shmtrain_worker_progress *worker; /* (n_workers) */
+    uint32_t hosts;                                /* of the run; 1: one alone, and what follows is 0 */
+    uint64_t sent_bytes, received_bytes;           /* between hosts, by this one, since training began */
+    uint64_t exchanges; /* with the other hosts, since then: batches in `sync`, rounds in the live modes */
+    double sent_bytes_per_second, received_bytes_per_second; /* since the look before */
 };
 
 /* So many steps are done (option log-every): about every N of them, at the first look of the application behind that. */

@@ -201,8 +201,8 @@ static struct shmt_background *make(struct shmtrain_store *store, struct shmt_ru
     b->pid = getpid();
     b->last_note = &b->first_note;
     b->listener = run->listener;
-    b->progress = b->shown =
-        (struct shmtrain_progress){.size = sizeof(struct shmtrain_progress), .loss = NAN, .seconds_left = NAN, .delay = NAN};
+    b->progress = b->shown = (struct shmtrain_progress){
+        .size = sizeof(struct shmtrain_progress), .hosts = 1, .loss = NAN, .seconds_left = NAN, .delay = NAN};
     b->seen = SHMT_NO_REPORT;
     pthread_mutex_init(&b->lock, NULL);
     b->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

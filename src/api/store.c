@@ -80,6 +80,7 @@ void shmtrain_store_destroy(struct shmtrain_store *store) {
         shmtrain_store_stop(store);
         shmt_background_end(store->background);
     }
+    shmt_hosts_reap(&store->hosts);
     shmt_parameters_fini(&store->params);
     free_run(&store->run);
     shmt_config_fini(&store->config);

@@ -8,6 +8,7 @@
  * this thread's process, because the libraries below it do not survive one. No entry but `receive` waits. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/error.h"
@@ -44,6 +45,10 @@ struct shmt_carrier_ops {
     int (*receive)(struct shmt_carrier *carrier, uint64_t until_ns, struct shmt_frame *out, struct shmt_error *e);
     void (*release)(struct shmt_carrier *carrier, struct shmt_frame *frame);
 
+    /* Why the peer may not be there, as far as this carrier knows: a few words into `out` ("nothing listens there yet"), or "". May be
+     * NULL: it never knows. */
+    void (*why)(struct shmt_carrier *carrier, uint32_t peer, char *out, size_t bytes);
+
     /* What was not delivered yet may be lost. */
     void (*close)(struct shmt_carrier *carrier);
 };
@@ -57,4 +62,8 @@ static inline int shmt_carrier_receive(struct shmt_carrier *c, uint64_t until_ns
     return c->ops->receive(c, until_ns, out, e);
 }
 static inline void shmt_carrier_release(struct shmt_carrier *c, struct shmt_frame *frame) { c->ops->release(c, frame); }
+static inline void shmt_carrier_why(struct shmt_carrier *c, uint32_t peer, char *out, size_t bytes) {
+    out[0] = '\0';
+    if (c->ops->why) c->ops->why(c, peer, out, bytes);
+}
 static inline void shmt_carrier_close(struct shmt_carrier *c) { c->ops->close(c); }

@@ -17,9 +17,10 @@
 #include "carriers/mpi_stream.h"
 #include "sync/host.h"
 
-#define CANNOT_RUN    127                  /* the shell's word for it */
-#define LOOK_NS       UINT64_C(100000000)  /* at whether the run goes on, while MPI starts */
-#define LEAVE_NS      UINT64_C(5000000000) /* MPI ends on all hosts together */
+#define CANNOT_RUN    127                   /* the shell's word for it */
+#define LOOK_NS       UINT64_C(100000000)   /* at whether the run goes on, while MPI starts */
+#define LEAVE_NS      UINT64_C(10000000000) /* MPI ends on all hosts together */
+#define GONE_NS       UINT64_C(500000000)   /* who has closed its end is about to end */
 #define LEAVE_LOOK_NS UINT64_C(5000000)
 #define SOCKET_BYTES  (4 << 20) /* of frames on their way to the program; the system may give less */
 
@@ -76,15 +77,16 @@ static bool has_ended(struct carrier *c, uint64_t until_ns) {
     return true;
 }
 
-static void end_program(struct carrier *c) {
-    if (has_ended(c, shmt_now_ns() + LEAVE_NS)) return;
+/* Waits for so long until it is killed. */
+static void end_program(struct carrier *c, uint64_t wait_ns) {
+    if (has_ended(c, shmt_now_ns() + wait_ns)) return;
     kill(c->program, SIGKILL);
     (void)has_ended(c, UINT64_MAX);
 }
 
 /* Its end of the sockets is closed, or what it says makes no sense. */
 static int is_gone(struct carrier *c, struct shmt_error *e) {
-    end_program(c);
+    if (c->program > 0) end_program(c, GONE_NS); /* perhaps it lives, and talks nonsense */
     if (WIFSIGNALED(c->status))
         return shmt_fail(e, SHMTRAIN_E_SYSTEM, "the program that calls MPI was killed by signal %d (%s)", WTERMSIG(c->status),
                          strsignal(WTERMSIG(c->status)));
@@ -137,7 +139,7 @@ static int take(struct carrier *c, const struct shmt_mpi_record *record, unsigne
 /* Until something may have come, or more may be sent. */
 static void wait_until(const struct carrier *c, uint64_t until_ns, uint64_t now_ns) {
     struct pollfd at = {.fd = c->stream.fd, .events = POLLIN};
-    const uint64_t ns = until_ns - now_ns;
+    const uint64_t ns = until_ns > now_ns ? until_ns - now_ns : 0;
     const struct timespec wait = {.tv_sec = (time_t)(ns / 1000000000), .tv_nsec = (long)(ns % 1000000000)};
     if (!shmt_mpi_stream_is_idle(&c->stream)) at.events |= POLLOUT;
     (void)ppoll(&at, 1, &wait, NULL); /* interrupted: look at once */
@@ -174,13 +176,14 @@ static void say_leave(struct carrier *c) {
     struct shmt_error ignored = {0};
     int rc;
     while ((rc = flush(c, &ignored)) == 0 && shmt_now_ns() < until_ns) wait_until(c, until_ns, shmt_now_ns());
-    if (rc == 1) (void)shmt_mpi_stream_put(&c->stream, SHMT_MPI_LEAVE, c->self, 0, NULL, NULL, 0);
+    if (rc == 1) rc = shmt_mpi_stream_put(&c->stream, SHMT_MPI_LEAVE, c->self, 0, NULL, NULL, 0) < 0 ? -1 : 0;
+    while (rc == 0 && (rc = flush(c, &ignored)) == 0 && shmt_now_ns() < until_ns) wait_until(c, until_ns, shmt_now_ns());
 }
 
 static void close_all(struct shmt_carrier *carrier) {
     struct carrier *c = (struct carrier *)carrier;
     if (c->program > 0) say_leave(c);
-    if (c->program > 0) end_program(c);
+    if (c->program > 0) end_program(c, LEAVE_NS);
     shmt_mpi_stream_close(&c->stream);
     shmt_payload_drop(c->going);
     free(c);
@@ -192,8 +195,8 @@ static const struct shmt_carrier_ops MPI = {
 /* Whether it is what this host expects. */
 static int take_hello(struct carrier *c, const struct shmt_mpi_record *record, const unsigned char *names,
                       struct shmt_error *e) {
-    const bool is_hello = record->kind == SHMT_MPI_HELLO && record->n % SHMT_MPI_NAME == 0;
-    if (!is_hello) return shmt_fail(e, SHMTRAIN_E_SYSTEM, "the program that calls MPI is of another build");
+    const bool is_hello = record->kind == SHMT_MPI_HELLO && record->count == SHMT_MPI_VERSION && record->n % SHMT_MPI_NAME == 0;
+    if (!is_hello) return shmt_fail(e, SHMTRAIN_E_SYSTEM, "the program that calls MPI is of another version");
     if (record->peer != c->self || record->n / SHMT_MPI_NAME != c->n_hosts)
         return shmt_fail(e, SHMTRAIN_E_SYSTEM,
                          "MPI says that this is rank %u of %u, its launcher said %u of %u: is it the mpirun of another MPI?",
@@ -205,9 +208,14 @@ static int take_hello(struct carrier *c, const struct shmt_mpi_record *record, c
 
 /* 127 is also what others may end with; but nothing that has run so far would. */
 static int cannot_start(struct carrier *c, const char *program, struct shmt_error *e) {
-    end_program(c);
+    end_program(c, GONE_NS);
     if (WIFEXITED(c->status) && WEXITSTATUS(c->status) == CANNOT_RUN)
         return shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot run %s, the program that calls MPI", program);
+    if (WIFEXITED(c->status))
+        return shmt_fail(e, SHMTRAIN_E_SYSTEM,
+                         "MPI has not started (exit status %d of the program that calls it): see what it has said; one mpirun "
+                         "is for one run",
+                         WEXITSTATUS(c->status));
     return is_gone(c, e);
 }
 
@@ -217,7 +225,8 @@ static int await_hello(struct carrier *c, const struct shmt_mpi_spec *spec, stru
     int rc;
     while ((rc = shmt_mpi_stream_take(&c->stream, &record, &bytes)) == 0) {
         const uint64_t now_ns = shmt_now_ns();
-        if (!spec->goes_on(spec->arg)) return shmt_fail(e, SHMTRAIN_E_STOPPED, "stopped while MPI was starting");
+        if (!spec->goes_on(spec->arg))
+            return shmt_fail(e, SHMTRAIN_E_STOPPED, "given up while MPI was starting, for which all hosts have to come");
         wait_until(c, now_ns + LOOK_NS, now_ns);
     }
     if (rc < 0) return cannot_start(c, spec->program, e);
@@ -228,8 +237,7 @@ static int await_hello(struct carrier *c, const struct shmt_mpi_spec *spec, stru
 
 /* MPI may not have started: then there is nothing to be left in order. */
 static void give_up(struct carrier *c) {
-    if (c->program > 0) kill(c->program, SIGKILL);
-    if (c->program > 0) end_program(c);
+    if (c->program > 0) end_program(c, 0);
     shmt_mpi_stream_close(&c->stream);
     free(c);
 }

@@ -10,12 +10,13 @@
 
 #include "carriers/carrier.h"
 
-#define SHMT_MPI_NAME 64 /* bytes of a host's name, its end included */
-#define SHMT_MPI_KEPT 64 /* frames on their way to one peer, at most */
+#define SHMT_MPI_NAME    64 /* bytes of a host's name, its end included */
+#define SHMT_MPI_VERSION 1  /* of what is said here: programs of an older installation may lie about */
+#define SHMT_MPI_KEPT    64 /* frames on their way to one peer, at most */
 
 enum shmt_mpi_kind {
     SHMT_MPI_HELLO =
-        1, /* program: MPI has started; `peer` is this host's rank, the bytes are the names of all (SHMT_MPI_NAME each) */
+        1, /* program: MPI has started; `peer`: this host's rank, `count`: the version; names of all (SHMT_MPI_NAME each) */
     SHMT_MPI_FRAME, /* both: a frame to or from `peer`, its head and its body */
     SHMT_MPI_SENT,  /* program: `count` frames to `peer` are not ours any more */
     SHMT_MPI_LEAVE  /* carrier: its last word; the program is to end MPI, and itself */

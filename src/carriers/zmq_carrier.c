@@ -10,29 +10,38 @@
 #include "base/checked.h"
 #include "carriers/zmq_library.h"
 #include "carriers/zmq_keys.h"
+#include "carriers/zmq_watch.h"
 #include "sync/host.h"
 
 #define ID_BYTES     3    /* "h" and the rank: how a peer is called by the socket that listens */
 #define COPIED_BYTES 4096 /* a body up to this length goes with its head, which is cheaper than a part of its own */
-#define ZAP_EVERY    16   /* calls */
+#define LOOK_EVERY   16   /* calls */
 #define LINGER_MS    100  /* at the end: for the last acknowledgement, or the notice that this host gives up */
 /* libzmq 4.3 aborts the process where a connection breaks, or is made anew, while its inbox is full (zeromq/libzmq #4841, #3937): it must
  * never be. What comes is bounded by the windows of those who send. */
 #define NO_LIMIT    0
-#define KEPT_FRAMES 64 /* by libzmq, on their way to one peer */
+#define KEPT_FRAMES 64                    /* by libzmq, on their way to one peer */
+#define AGAIN_NS    UINT64_C(2000000000)  /* until a connection that libzmq has given up is made anew */
+#define FRESH_NS    UINT64_C(30000000000) /* what happened to somebody at the listener is told for as long */
 
 struct carrier {
     struct shmt_carrier base; /* first: what callers have */
     const struct shmt_zmq_calls *zmq;
     uint32_t self, n_hosts;
     void *context;
-    void *listener;                           /* ROUTER: peers of higher rank */
-    void *lower[SHMT_MOST_HOSTS];             /* DEALER: one for each peer of lower rank */
-    struct shmt_zmq_keys *keys;               /* NULL: none */
-    struct shmt_zmq_zap *zap;                 /* lets in those with a peer's key; NULL: without keys */
-    zmq_pollitem_t item[SHMT_MOST_HOSTS + 2]; /* the listener, those of lower rank, the ZAP handler's */
-    uint32_t n_items, next;                   /* next: the socket to ask first, so that each gets its turn */
-    uint32_t n_calls;                         /* of receive_frame */
+    void *listener;                               /* ROUTER: peers of higher rank */
+    void *lower[SHMT_MOST_HOSTS];                 /* DEALER: one for each peer of lower rank */
+    struct shmt_zmq_keys *keys;                   /* NULL: none */
+    struct shmt_zmq_zap *zap;                     /* lets in those with a peer's key; NULL: without keys */
+    zmq_pollitem_t item[SHMT_MOST_HOSTS + 2];     /* the listener, those of lower rank, the ZAP handler's */
+    uint32_t n_items, next;                       /* next: the socket to ask first, so that each gets its turn */
+    uint32_t n_calls;                             /* of receive_frame */
+    uint32_t n_watches;                           /* that were ever opened */
+    struct shmt_zmq_watch heard;                  /* what becomes of connections to the listener, */
+    struct shmt_zmq_watch watch[SHMT_MOST_HOSTS]; /* ... and of those to peers of lower rank */
+    uint32_t
+        posed_by[SHMT_MOST_HOSTS]; /* somebody with the key of host posed_by - 1 has said that it is this one; 0: nobody has */
+    char *endpoint[SHMT_MOST_HOSTS]; /* of peers of lower rank */
     char listens_at[256];
 };
 
@@ -144,8 +153,16 @@ static bool is_peer(const struct carrier *c, const void *socket, uint32_t rank) 
     return socket == c->listener ? rank > c->self && rank < c->n_hosts : rank < c->self;
 }
 
+/* It has the key of the host that it says it is; else it is known whose it has. */
+static bool proves(struct carrier *c, zmq_msg_t *part, uint32_t from) {
+    if (shmt_zmq_keys_prove(c->zmq, c->keys, part, from)) return true;
+    const uint32_t owner = shmt_zmq_keys_owner(c->zmq, c->keys, part, c->n_hosts);
+    if (owner < c->n_hosts) c->posed_by[from] = owner + 1;
+    return false;
+}
+
 /* Parts come all or none. 1: a frame; 0: nothing, or nothing that a host sends. */
-static int receive_from(const struct carrier *c, void *socket, uint32_t *from, struct held *out) {
+static int receive_from(struct carrier *c, void *socket, uint32_t *from, struct held *out) {
     zmq_msg_t id;
     int rc = 1;
     if (socket == c->listener) {
@@ -166,7 +183,7 @@ static int receive_from(const struct carrier *c, void *socket, uint32_t *from, s
         if (c->zmq->msg_more(&out->body)) rc = skip(c, socket, &out->body);
     }
     const bool is_frame = rc > 0 && c->zmq->msg_size(&out->head) >= SHMT_HEAD_BYTES && is_peer(c, socket, *from) &&
-                          (socket != c->listener || !c->keys || shmt_zmq_keys_prove(c->zmq, c->keys, &out->head, *from));
+                          (socket != c->listener || !c->keys || proves(c, &out->head, *from));
     if (is_frame) return 1;
     c->zmq->msg_close(&out->head);
     c->zmq->msg_close(&out->body);
@@ -200,6 +217,66 @@ static int receive_now(struct carrier *c, struct held *held, struct shmt_frame *
     return 0;
 }
 
+/* ---- connections ---- */
+
+static int connect_to(struct carrier *c, uint32_t rank);
+
+static void close_watched(const struct carrier *c, struct shmt_zmq_watch *watch, void *socket) {
+    if (!socket) return;
+    shmt_zmq_watch_close(watch, socket);
+    c->zmq->close(socket);
+}
+
+/* A socket that has its connection no more is replaced, if there can be another one; what was known of it stays known. */
+static void connect_again(struct carrier *c, uint32_t rank) {
+    void *const old = c->lower[rank];
+    struct shmt_zmq_watch before = c->watch[rank];
+    before.trouble_ns = shmt_now_ns(); /* when it was tried */
+    if (connect_to(c, rank) == 0) {
+        close_watched(c, &before, old);
+    } else {
+        close_watched(c, &c->watch[rank], c->lower[rank]);
+        c->lower[rank] = old;
+        c->watch[rank] = before;
+    }
+    c->item[1 + rank].socket = c->lower[rank];
+}
+
+static void look_around(struct carrier *c) {
+    const uint64_t now_ns = shmt_now_ns();
+    if (c->zap) shmt_zmq_zap_answer(c->zap);
+    shmt_zmq_watch_look(&c->heard);
+    for (uint32_t rank = 0; rank < c->self; rank++) {
+        shmt_zmq_watch_look(&c->watch[rank]);
+        if (c->watch[rank].is_dead && now_ns >= c->watch[rank].trouble_ns + AGAIN_NS) connect_again(c, rank);
+    }
+}
+
+/* Who of the higher ranks it was is not known. */
+static void why_of_somebody(const struct carrier *c, char *out, size_t bytes) {
+    const uint64_t now_ns = shmt_now_ns();
+    const char *address;
+    uint64_t at_ns;
+    if (c->zap && shmt_zmq_zap_refused(c->zap, &address, &at_ns) && now_ns < at_ns + FRESH_NS)
+        snprintf(out, bytes, "somebody (%s) with a key that is not in --peers was refused", address);
+    else if (now_ns < c->heard.trouble_ns + FRESH_NS)
+        shmt_zmq_trouble_words(c->heard.trouble, NULL, c->keys != NULL, out, bytes);
+}
+
+static void why(struct shmt_carrier *carrier, uint32_t peer, char *out, size_t bytes) {
+    const struct carrier *c = (const struct carrier *)carrier;
+    out[0] = '\0';
+    if (peer < c->self)
+        shmt_zmq_trouble_words(shmt_zmq_watch_trouble(&c->watch[peer], shmt_now_ns()), c->endpoint[peer], c->keys != NULL, out,
+                               bytes);
+    else if (c->posed_by[peer] > 0)
+        snprintf(out, bytes,
+                 "somebody with the key of host %u calls itself host %u: --peers has to be the same file on all hosts",
+                 c->posed_by[peer] - 1, peer);
+    else
+        why_of_somebody(c, out, bytes);
+}
+
 /* Until something may have come. */
 static int wait_until(struct carrier *c, uint64_t until_ns) {
     const uint64_t now_ns = shmt_now_ns();
@@ -207,14 +284,13 @@ static int wait_until(struct carrier *c, uint64_t until_ns) {
     const long ms = (long)shmt_min_u64(shmt_ceil_div(until_ns - now_ns, 1000000), 1000);
     const int rc = c->zmq->poll(c->item, (int)c->n_items, ms);
     if (rc < 0) return errno == EINTR ? 1 : -1;
-    if (c->zap) shmt_zmq_zap_answer(c->zap);
+    look_around(c);
     return 1;
 }
 
 /* Now and then, also where there is never time to wait: a handshake may take 5 s. */
-static void answer_zap(struct carrier *c) {
-    if (!c->zap || c->n_calls++ % ZAP_EVERY != 0) return;
-    shmt_zmq_zap_answer(c->zap);
+static void look_sometimes(struct carrier *c) {
+    if (c->n_calls++ % LOOK_EVERY == 0) look_around(c);
 }
 
 static int receive_frame(struct shmt_carrier *carrier, uint64_t until_ns, struct shmt_frame *out, struct shmt_error *e) {
@@ -223,7 +299,7 @@ static int receive_frame(struct shmt_carrier *carrier, uint64_t until_ns, struct
     int rc;
     if (!held) return shmt_no_memory(e, "for a frame");
     out->held = NULL;
-    answer_zap(c);
+    look_sometimes(c);
     for (;;) {
         rc = receive_now(c, held, out);
         if (rc == 0) rc = wait_until(c, until_ns);
@@ -250,17 +326,17 @@ static void wipe(struct shmt_zmq_keys *keys) {
 
 static void close_all(struct shmt_carrier *carrier) {
     struct carrier *c = (struct carrier *)carrier;
-    for (uint32_t rank = 0; rank < c->self; rank++)
-        if (c->lower[rank]) c->zmq->close(c->lower[rank]);
-    if (c->listener) c->zmq->close(c->listener);
+    for (uint32_t rank = 0; rank < c->self; rank++) close_watched(c, &c->watch[rank], c->lower[rank]);
+    close_watched(c, &c->heard, c->listener);
     shmt_zmq_zap_close(c->zap);
     if (c->context) c->zmq->ctx_term(c->context);
     wipe(c->keys);
+    for (uint32_t rank = 0; rank < c->self; rank++) free(c->endpoint[rank]);
     free(c);
 }
 
 static const struct shmt_carrier_ops ZMQ = {
-    .name = "zmq", .send = send_frame, .receive = receive_frame, .release = release, .close = close_all};
+    .name = "zmq", .send = send_frame, .receive = receive_frame, .release = release, .why = why, .close = close_all};
 
 /* What both kinds of sockets have. */
 static int set_common(const struct carrier *c, void *socket) {
@@ -294,18 +370,20 @@ static int listen_at(struct carrier *c, const char *endpoint) {
     if (!c->listener || set_common(c, c->listener) < 0) return -1;
     if (set_int(c, c->listener, ZMQ_ROUTER_MANDATORY, 1) < 0 || set_int(c, c->listener, ZMQ_ROUTER_HANDOVER, 1) < 0) return -1;
     if (c->keys && shmt_zmq_keys_listen(c->zmq, c->listener, c->keys) < 0) return -1;
+    if (shmt_zmq_watch_open(&c->heard, c->zmq, c->context, c->listener, c->n_watches++, true) < 0) return -1;
     if (c->zmq->bind(c->listener, endpoint) < 0) return -1;
     return c->zmq->getsockopt(c->listener, ZMQ_LAST_ENDPOINT, c->listens_at, &bytes);
 }
 
 /* Nothing is kept for a peer that is not connected. */
-static int connect_to(struct carrier *c, uint32_t rank, const char *endpoint) {
+static int connect_to(struct carrier *c, uint32_t rank) {
     const unsigned char id[ID_BYTES] = {'h', (unsigned char)c->self, (unsigned char)(c->self >> 8)};
     void *socket = c->lower[rank] = c->zmq->socket(c->context, ZMQ_DEALER);
     if (!socket || set_common(c, socket) < 0) return -1;
     if (c->zmq->setsockopt(socket, ZMQ_ROUTING_ID, id, sizeof id) < 0 || set_int(c, socket, ZMQ_IMMEDIATE, 1) < 0) return -1;
     if (c->keys && shmt_zmq_keys_connect(c->zmq, socket, c->keys, rank) < 0) return -1;
-    return c->zmq->connect(socket, endpoint);
+    if (shmt_zmq_watch_open(&c->watch[rank], c->zmq, c->context, socket, c->n_watches++, false) < 0) return -1;
+    return c->zmq->connect(socket, c->endpoint[rank]);
 }
 
 /* The listener first: receive_now counts on it. */
@@ -335,8 +413,11 @@ static int open_all(struct carrier *c, const struct shmt_zmq_spec *spec, struct 
         if (rc < 0) return rc;
     }
     if (listen_at(c, spec->listen) < 0) return cannot_listen(c, spec->listen, e);
-    for (uint32_t rank = 0; rank < c->self; rank++)
-        if (connect_to(c, rank, spec->endpoint[rank]) < 0) return failed(c, e, spec->endpoint[rank]);
+    for (uint32_t rank = 0; rank < c->self; rank++) {
+        c->endpoint[rank] = strdup(spec->endpoint[rank]);
+        if (!c->endpoint[rank]) return shmt_no_memory(e, "for the names of hosts");
+        if (connect_to(c, rank) < 0) return failed(c, e, spec->endpoint[rank]);
+    }
     list_items(c);
     return 0;
 }

@@ -1,9 +1,13 @@
 /* Keys, and the ZAP handler: see zmq_keys.h. */
 #include "carriers/zmq_keys.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "sync/host.h"
 
 #define DOMAIN   "shmtrain"
 #define KEY      32 /* bytes */
@@ -18,6 +22,8 @@ struct shmt_zmq_zap {
     const struct shmt_zmq_keys *keys;
     uint32_t n_hosts;
     void *socket;
+    uint64_t refused_ns;            /* when somebody was last; 0: nobody yet */
+    char refused[INET6_ADDRSTRLEN]; /* where from */
 };
 
 /* ---- keys ---- */
@@ -49,13 +55,20 @@ bool shmt_zmq_keys_prove(const struct shmt_zmq_calls *zmq, const struct shmt_zmq
     return user && strcmp(user, keys->peer[from]) == 0;
 }
 
+uint32_t shmt_zmq_keys_owner(const struct shmt_zmq_calls *zmq, const struct shmt_zmq_keys *keys, zmq_msg_t *part,
+                             uint32_t n_hosts) {
+    uint32_t host = 0;
+    while (host < n_hosts && !shmt_zmq_keys_prove(zmq, keys, part, host)) host++;
+    return host;
+}
+
 /* ---- the ZAP handler ---- */
 
 int shmt_zmq_zap_open(const struct shmt_zmq_calls *zmq, void *context, const struct shmt_zmq_keys *keys, uint32_t n_hosts,
                       struct shmt_zmq_zap **out, struct shmt_error *e) {
     struct shmt_zmq_zap *zap = calloc(1, sizeof *zap);
     if (!zap) return shmt_no_memory(e, "for the keys of %u hosts", n_hosts);
-    *zap = (struct shmt_zmq_zap){zmq, keys, n_hosts, zmq->socket(context, ZMQ_ROUTER)};
+    *zap = (struct shmt_zmq_zap){.zmq = zmq, .keys = keys, .n_hosts = n_hosts, .socket = zmq->socket(context, ZMQ_ROUTER)};
     if (!zap->socket || zmq->bind(zap->socket, "inproc://zeromq.zap.01") < 0) {
         const int rc = shmt_fail(e, SHMTRAIN_E_SYSTEM, "cannot check keys: %s", zmq->strerror(errno));
         shmt_zmq_zap_close(zap);
@@ -140,7 +153,35 @@ static void answer(const struct shmt_zmq_zap *zap, const struct question *q, con
     send_text(zap, "", 0);
 }
 
+/* Addresses of IPv4 without what makes them ones of IPv6; of what is none, what looks like one. */
+static void note_refused(struct shmt_zmq_zap *zap, const struct question *q) {
+    static const char MAPPED[] = "::ffff:";
+    const char *from = (const char *)q->part[ZAP_ADDRESS];
+    size_t n = q->bytes[ZAP_ADDRESS], used = 0;
+    if (n > strlen(MAPPED) && memcmp(from, MAPPED, strlen(MAPPED)) == 0 && memchr(from, '.', n)) {
+        from += strlen(MAPPED);
+        n -= strlen(MAPPED);
+    }
+    while (used < n && used < sizeof zap->refused - 1 &&
+           (isxdigit((unsigned char)from[used]) || from[used] == ':' || from[used] == '.')) {
+        zap->refused[used] = from[used];
+        used++;
+    }
+    zap->refused[used] = '\0';
+    zap->refused_ns = shmt_now_ns();
+}
+
+bool shmt_zmq_zap_refused(const struct shmt_zmq_zap *zap, const char **address_out, uint64_t *at_ns_out) {
+    *address_out = zap->refused;
+    *at_ns_out = zap->refused_ns;
+    return zap->refused_ns > 0;
+}
+
 void shmt_zmq_zap_answer(struct shmt_zmq_zap *zap) {
     struct question q;
-    while (receive_question(zap, &q)) answer(zap, &q, owner_of(zap, &q));
+    while (receive_question(zap, &q)) {
+        const char *owner = owner_of(zap, &q);
+        if (!owner) note_refused(zap, &q);
+        answer(zap, &q, owner);
+    }
 }

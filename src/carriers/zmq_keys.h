@@ -22,5 +22,12 @@ void shmt_zmq_zap_answer(struct shmt_zmq_zap *zap);        /* all questions that
 int shmt_zmq_keys_listen(const struct shmt_zmq_calls *zmq, void *socket, const struct shmt_zmq_keys *keys);
 int shmt_zmq_keys_connect(const struct shmt_zmq_calls *zmq, void *socket, const struct shmt_zmq_keys *keys, uint32_t to);
 
+/* Whose key was refused last, and when: an address of the network. false: nobody's so far. */
+bool shmt_zmq_zap_refused(const struct shmt_zmq_zap *zap, const char **address_out, uint64_t *at_ns_out);
+
 /* Whether what the listener has received, from a connection that calls itself `from`, has come with that host's key. */
 bool shmt_zmq_keys_prove(const struct shmt_zmq_calls *zmq, const struct shmt_zmq_keys *keys, zmq_msg_t *part, uint32_t from);
+
+/* With whose key it has come: a rank; n_hosts: with nobody's. */
+uint32_t shmt_zmq_keys_owner(const struct shmt_zmq_calls *zmq, const struct shmt_zmq_keys *keys, zmq_msg_t *part,
+                             uint32_t n_hosts);

@@ -10,6 +10,7 @@
 #define SHMT_ZMQ_CALLS(X)                                                              \
     X(ctx_new) X(ctx_set) X(ctx_term)                                                  \
     X(socket) X(close) X(setsockopt) X(getsockopt) X(bind) X(connect) X(poll)          \
+    X(socket_monitor)                                                                  \
     X(msg_init) X(msg_init_size) X(msg_init_data) X(msg_send) X(msg_recv) X(msg_close) \
     X(msg_data) X(msg_size) X(msg_more) X(msg_gets) X(send)                            \
     X(strerror) X(curve_keypair) X(curve_public) X(z85_encode) X(has)

@@ -65,8 +65,9 @@ int shmt_checkpoints_begin(struct shmt_run *run) {
         return shmt_refuse(&run->call->error, "--backend %s cannot write checkpoints: use --backend shm", run->backend->name);
     int rc = shmt_checkpoint_claim(config->checkpoint, &c->claim, &run->call->error);
     if (rc == SHMTRAIN_E_USAGE && config->parsed.hosts.n > 1)
-        shmt_log(&run->call->log,
-                 "each host keeps its checkpoints in a folder of its own: under launch or mpirun, %%r in a name is the host's rank");
+        shmt_log(
+            &run->call->log,
+            "each host keeps its checkpoints in a folder of its own: under launch or mpirun, %%r in a name is the host's rank");
     if (rc == 0) rc = config->resume ? find_newest(run) : refuse_others(run->call, run->config);
     if (rc < 0) return rc;
     c->notes = malloc(sizeof *c->notes);
@@ -149,8 +150,6 @@ static void fill_run(struct shmt_run *run, struct shmt_checkpoint *out) {
     out->n_ids = c->as->ids.n;
 }
 
-static uint64_t step_of(const struct shmt_checkpoint *c) { return c->at.epoch * shmt_spec_steps(&c->spec) + c->at.step; }
-
 static void fill(struct shmt_run *run, const struct shmt_snapshot *snapshot) {
     struct shmt_checkpoints *c = run->checkpoints;
     c->now = (struct shmt_checkpoint){.n_tables = 0};
@@ -166,7 +165,7 @@ static void tell(struct shmt_run *run, bool written) {
     struct shmt_checkpoints *c = run->checkpoints;
     const struct shmtrain_checkpoint what = {.size = sizeof(struct shmtrain_checkpoint),
                                              .path = c->path,
-                                             .step = step_of(&c->now),
+                                             .step = shmt_checkpoint_step(&c->now),
                                              .written = written && c->error.status == 0,
                                              .failure = c->error.text};
     if (run->listener.checkpoint) run->listener.checkpoint(run->listener.arg, &run->report, &what);
@@ -224,7 +223,7 @@ static void take_back(struct shmt_run *run) {
     }
     if (c->n_failed > 0) shmt_log(&run->call->log, "checkpoints can be written again: %u failed", c->n_failed);
     c->n_failed = 0;
-    c->written_step = step_of(&c->now);
+    c->written_step = shmt_checkpoint_step(&c->now);
     run->report.checkpoints++;
     tell(run, true);
 }
@@ -307,7 +306,7 @@ void shmt_checkpoints_end(struct shmt_run *run, int rc) {
     if (rc < 0 || c->done || !find_stand(run, &snapshot)) return;
     fill(run, &snapshot);
     c->now.ended_by = shmt_end_of(run->report.stopped_by);
-    if (step_of(&c->now) != c->written_step || c->now.ended_by != SHMT_END_NOT) {
+    if (shmt_checkpoint_step(&c->now) != c->written_step || c->now.ended_by != SHMT_END_NOT) {
         tell(run, false);
         write_file(run);
         if (c->error.status < 0) shmt_report_unwritten(run, "%s", c->error.text);

@@ -2,11 +2,13 @@
 #include "cli/draw_priv.h"
 
 #include <math.h>
+#include <string.h>
 
 #define MOST_LOSSES  20 /* of a line of them: older ones would flatten what happens now */
 #define FEW_LOSSES   6
 #define LEAST_CHANGE 0.000005 /* of a loss, in five decimals */
 #define LEAST_BAR    8
+#define MOST_WORDS   96  /* of draw_words */
 #define WIDE         60  /* columns from which on there are words and long times */
 #define SPEED        64  /* columns of speed and losses when they stand beside the bar ... */
 #define ONE_LINE     140 /* ... on screens of so many */
@@ -177,6 +179,36 @@ static void draw_speed(const struct draw_state *s, const struct draw_screen *scr
     draw_trend(s, screen, pen);
 }
 
+/* ---- the network ---- */
+
+/* As wide as any other: " 12.3 MB/s", "   987 B/s". */
+static void flow_words(double bytes, char out[32]) {
+    char number[16], flow[32];
+    (void)pen_short(bytes, number);
+    snprintf(flow, sizeof flow, "%s%s", number, number[strlen(number) - 1] >= 'A' ? "B/s" : " B/s");
+    snprintf(out, 32, "%10s", flow);
+}
+
+static void draw_flow(double bytes, const char *word, struct pen *pen) {
+    char flow[32];
+    flow_words(bytes, flow);
+    pen_text(pen, PEN_BOLD, flow);
+    pen_text(pen, PEN_DIM, word);
+}
+
+static void draw_network(const struct draw_state *s, const struct draw_screen *screen, struct pen *pen) {
+    const bool wide = screen->columns >= WIDE;
+    char number[16];
+    pen_text(pen, PEN_DIM, wide ? "network  " : "net");
+    draw_flow(s->sent, wide ? " sent  " : " sent", pen);
+    draw_flow(s->received, wide ? " received   " : " received", pen);
+    if (wide) {
+        pen_text(pen, PEN_BOLD, pen_short((double)s->exchanges, number));
+        pen_text(pen, PEN_DIM, " exchanges");
+    }
+    pen_end_line(pen);
+}
+
 /* ---- all of it ---- */
 
 unsigned draw_frame(const struct draw_state *state, const struct draw_screen *screen, FILE *out) {
@@ -191,8 +223,21 @@ unsigned draw_frame(const struct draw_state *state, const struct draw_screen *sc
         draw_speed(state, screen, &pen);
         pen_end_line(&pen);
     }
+    if (screen->rows >= 6 && state->has_network) draw_network(state, screen, &pen);
     if (screen->rows >= 6 && state->n_workers > 0) draw_workers(state, screen, screen->rows / 3, &pen);
     return pen.lines;
+}
+
+static const char *without_blanks(const char *text) { return text + strspn(text, " "); }
+
+/* What is sent, behind the other words where there is room. */
+static void add_network(const struct draw_state *s, char *out, size_t bytes) {
+    char flow[32];
+    const size_t n = strlen(out);
+    if (!s->has_network) return;
+    flow_words(s->sent, flow);
+    if (n + strlen(", ") + strlen(without_blanks(flow)) + strlen(" sent") <= MOST_WORDS)
+        snprintf(out + n, bytes - n, ", %s sent", without_blanks(flow));
 }
 
 void draw_words(const struct draw_state *s, char *out, size_t bytes) {
@@ -206,10 +251,10 @@ void draw_words(const struct draw_state *s, char *out, size_t bytes) {
         snprintf(out, bytes, "step %u, loss %s", s->epoch, loss);
         return;
     }
-    const char *short_rate = pen_short(s->examples_per_second, rate);
-    while (*short_rate == ' ') short_rate++;
+    const char *short_rate = without_blanks(pen_short(s->examples_per_second, rate));
     loss_words(s->loss, loss);
     time_left(s->seconds_left, true, left);
     snprintf(out, bytes, "epoch %u of %u: %d %%, %s examples/s, loss %s%s%s", s->epoch, s->epochs, percent_done(s), short_rate,
              loss, left[0] ? ", " : "", left);
+    add_network(s, out, bytes);
 }

@@ -3,12 +3,13 @@
  *
  *     epoch  3/10  41 %  ━━━━ ━━━━ ━╸── ──── ──── ──── ──── ──── ──── ────  1 min 20 s left
  *     1.23 M examples/s   loss 0.31245   by epoch █▅▃▂▁ ↓ 0.01230
+ *     network   12.3 MB/s sent   11.9 MB/s received   1.21 k exchanges
  *     4 workers   ▆ computing 87 %   ▁ waiting 11 %   · evaluating 2 %   delay 7.03 k
  *     0 ▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▁▁   154 k   1 ▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▁▁   151 k
  *     2 ▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▁·   149 k   3 ▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▆▁   158 k
  *
  * The bar is the whole run, one segment for each epoch. Workers that are too many for a bar each are summed up, and shown
- * with one character each. */
+ * with one character each. Only runs over several hosts have a line about the network. */
 #pragma once
 
 #include <stdbool.h>
@@ -37,6 +38,9 @@ struct draw_state {
     bool merges;                      /* replicas */
     double delay;                     /* mean, in updates */
     double dropped, folded;           /* shares of the examples so far */
+    bool has_network;                 /* there are other hosts: */
+    double sent, received;            /* bytes in a second */
+    uint64_t exchanges;               /* so far */
     const struct draw_worker *worker; /* (n_workers): those that are there */
     uint32_t n_workers;
 };

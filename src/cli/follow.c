@@ -9,6 +9,7 @@
 
 void follow_init(struct follow *f) {
     memset(f, 0, sizeof *f);
+    f->state.sent = f->state.received = NAN;
     f->state.examples_per_second = f->state.loss = f->state.seconds_left = f->state.delay = NAN;
 }
 
@@ -101,6 +102,15 @@ static void follow_costs(struct draw_state *s, const struct shmtrain_report *rep
     s->merges = report->merge && report->merge[0] != '\0';
 }
 
+static void follow_network(struct draw_state *s, const struct shmtrain_progress *now, double weight) {
+    s->has_network = now->hosts > 1;
+    if (!s->has_network) return;
+    s->exchanges = now->exchanges;
+    if (weight == 0) return;
+    smooth(&s->sent, now->sent_bytes_per_second, weight);
+    smooth(&s->received, now->received_bytes_per_second, weight);
+}
+
 static bool validates(const struct shmtrain_report *report) { return report->valid.name && report->valid.name[0] != '\0'; }
 
 int follow_update(struct follow *f, const struct shmtrain_report *report, const struct shmtrain_progress *now, bool pause) {
@@ -119,6 +129,7 @@ int follow_update(struct follow *f, const struct shmtrain_report *report, const 
     s->loss = now->loss;
     s->seconds_left = now->seconds_left;
     follow_costs(s, report, now);
+    follow_network(s, now, weight);
     if (weight > 0) smooth(&s->examples_per_second, now->examples_per_second, weight);
     follow_workers(f, now, weight);
     return 0;

@@ -68,13 +68,15 @@ static __attribute__((noinline)) int run_program(int argc, char **argv) {
         fprintf(stderr, "shmtrain: not enough memory to begin\n");
         return 1;
     }
+    argv = mpi_words(argc, argv);
     int status = shmtrain_store_set_from_environment(store) < 0 ? talk_fail(store, SHMTRAIN_E_USAGE) : 0;
-    if (status == 0) status = arguments_parse(argc, mpi_words(argc, argv), store, &a);
+    if (status == 0) status = arguments_parse(argc, argv, store, &a);
     if (status == 0) status = task_take_tf_config(store, &a);
     if (status == 0) status = mpi_settle(store, &a);
     if (status == 0) status = run(store, &a);
     talk_forget_store();
     shmtrain_store_destroy(store);
+    mpi_end(status);
     return status;
 }
 

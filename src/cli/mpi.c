@@ -1,7 +1,8 @@
-/* The program under a launcher of MPI: see mpi.h. Which variables launchers set: src/configuration/mpi_launch.c. */
+/* The program under a launcher of MPI: see mpi.h. */
 #include "cli/mpi.h"
 
 #include <sched.h>
+#include <shmtrain/hosts.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,58 +12,83 @@
 #include "cli/talk.h"
 #include "cli/task.h"
 
-/* The first of these variables that is a number; -1: none is. */
-static int number_of(const char *const *variable) {
-    for (; *variable; variable++) {
-        const char *text = getenv(*variable);
-        if (text && text[0] >= '0' && text[0] <= '9') return atoi(text);
-    }
-    return -1;
-}
+#define SAID_US 300000 /* until the launcher has passed on what was said */
 
-int mpi_rank(void) {
-    static const char *const RANK[] = {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", NULL};
-    return number_of(RANK);
-}
+static struct {
+    uint32_t rank, n;      /* n 0: no launcher has started this process */
+    bool is_run;           /* this is a run over all of its processes; or perhaps is one, which is not known yet */
+    char **given, **words; /* (n_words) the command line as it was given, and with the rank in it */
+    int n_words;
+} mpi;
 
-static int processes(void) {
-    static const char *const SIZE[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", NULL};
-    const int n = number_of(SIZE);
-    return n < 0 && getenv("PMIX_RANK") ? number_of((const char *const[]){"SLURM_STEP_NUM_TASKS", NULL}) : n;
-}
+int mpi_rank(void) { return mpi.is_run && mpi.n > 0 ? (int)mpi.rank : -1; }
 
 char **mpi_words(int argc, char **argv) {
-    const int rank = mpi_rank();
-    static char **words; /* for as long as the program runs */
-    words = processes() > 1 && rank >= 0 ? calloc((size_t)argc + 1, sizeof *words) : NULL;
-    for (int i = 0; words && i < argc; i++)
-        if (!(words[i] = rank_word(argv[i], (uint32_t)rank))) words[i] = argv[i];
-    return words ? words : argv;
+    if (!shmtrain_mpi_launched(&mpi.rank, &mpi.n)) return argv;
+    mpi.is_run = mpi.n > 1;
+    mpi.given = argv;
+    mpi.words = calloc((size_t)argc + 1, sizeof *mpi.words);
+    mpi.n_words = mpi.words ? argc : 0;
+    for (int i = 0; i < mpi.n_words; i++)
+        if (!(mpi.words[i] = rank_word(argv[i], mpi.rank))) mpi.words[i] = argv[i];
+    return mpi.words ? mpi.words : argv;
 }
 
-/* A run wants all cores of its host; hosts on one machine, which the launcher has not bound, share them out. Open MPI binds each process to
- * one core where there are few of them. */
+/* Whether a value of the command line has the rank in it: then each process has one of its own. The parser has put words in another
+ * order, and a value is the end of one. */
+static bool has_rank(const char *value) {
+    for (int i = 0; i < mpi.n_words; i++) {
+        const char *end = mpi.words[i] + strlen(mpi.words[i]);
+        if (value < mpi.words[i] || value > end) continue;
+        for (int k = 0; k < mpi.n_words; k++) {
+            char *with = strstr(mpi.given[k], "%r") ? rank_word(mpi.given[k], mpi.rank) : NULL;
+            const bool is_same = with && strcmp(with, mpi.words[i]) == 0;
+            free(with);
+            if (is_same) return true;
+        }
+    }
+    return false;
+}
+
+/* A number that the launcher has set; -1: it has not. */
+static int number_of(const char *open_mpi, const char *mpich) {
+    const char *text = getenv(open_mpi) ? getenv(open_mpi) : getenv(mpich);
+    return text && text[0] >= '0' && text[0] <= '9' ? atoi(text) : -1;
+}
+
+/* `here` processes are on this machine, and this one may use n of its `there` processors. Open MPI binds each process to one core
+ * where there are few of them. */
+static void note_places(int here, long n, long there) {
+    const bool may_be_bound = getenv("OMPI_COMM_WORLD_RANK") && n <= 2 && n * here < there;
+    char line[160];
+    if (here > 1 && (uint32_t)here == mpi.n) {
+        snprintf(line, sizeof line, "all %d hosts are on this machine: one process with -w %d shares memory, and is faster",
+                 here, here);
+        talk_note(NULL, line);
+    }
+    if (!may_be_bound) return;
+    snprintf(line, sizeof line,
+             "this process may use %ld of %ld processors: if mpirun has bound it, mpirun --bind-to none gives it all", n,
+             there);
+    talk_note(NULL, line);
+}
+
+/* A run wants all cores of its host; hosts on one machine, which have all of it each, share them out. */
 static void settle_processors(void) {
-    static const char *const HERE[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", NULL}, *const PLACE[] = {
-                                                                                                   "OMPI_COMM_WORLD_LOCAL_RANK",
-                                                                                                   "MPI_LOCALRANKID", NULL};
-    const int here = number_of(HERE), place = number_of(PLACE);
+    const int here = number_of("OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS");
+    const int place = number_of("OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID");
     const long there = sysconf(_SC_NPROCESSORS_ONLN);
     cpu_set_t mine;
-    char line[160];
     if (here < 1 || place < 0 || sched_getaffinity(0, sizeof mine, &mine) != 0) return;
-    const int n = CPU_COUNT(&mine);
-    if (here > 1 && (long)n * here > there) rank_take_processors((uint32_t)place, (uint32_t)here);
-    if (mpi_rank() > 0 || (long)n * here >= there) return;
-    snprintf(line, sizeof line,
-             "mpirun has bound this process to %d of %ld processors: mpirun --bind-to none gives it all of them", n, there);
-    talk_note(NULL, line);
+    const long n = CPU_COUNT(&mine);
+    if (here > 1 && n == there) rank_take_processors((uint32_t)place, (uint32_t)here);
+    if (mpi.rank == 0) note_places(here, n, there);
 }
 
 /* The first process shows what all do. Open MPI makes it a terminal, which may end in a file. */
 static void show_once(struct arguments *a) {
-    if (mpi_rank() > 0) {
-        talk_as_host((uint32_t)mpi_rank());
+    if (mpi.rank > 0) {
+        talk_as_host(mpi.rank);
         a->quiet = true;
         a->json = false;
     } else if (!a->progress && !getenv("SHMTRAIN_PROGRESS")) {
@@ -70,16 +96,44 @@ static void show_once(struct arguments *a) {
     }
 }
 
+/* All are told the same names of files, which are those of the first one, but for names with a rank. */
+static int write_once(struct shmtrain_store *store, const struct arguments *a) {
+    static const char *const FILES[] = {"metrics", "trace"};
+    for (size_t i = 0; mpi.rank > 0 && i < sizeof FILES / sizeof *FILES; i++) {
+        const char *value = arguments_value(a, FILES[i]);
+        if (value && !has_rank(value) && shmtrain_store_set(store, FILES[i], "") < 0) return talk_fail(store, SHMTRAIN_E_USAGE);
+    }
+    return 0;
+}
+
+static bool reads_standard_input(const struct arguments *a) {
+    for (int i = 0; i < a->n_operands; i++)
+        if (strcmp(a->operand[i], "-") == 0) return true;
+    return a->n_operands == 0;
+}
+
 int mpi_settle(struct shmtrain_store *store, struct arguments *a) {
     const char *hosts = arguments_value(a, "hosts");
-    if (strcmp(a->command->name, "train") != 0 || a->help || a->version) return 0;
-    if (!task_is_named(a) && processes() > 1 && mpi_rank() >= 0) {
-        a->option[a->n_options++] = (struct library_option){"hosts", "mpi"};
-        if (shmtrain_store_set(store, "hosts", "mpi") < 0) return talk_fail(store, SHMTRAIN_E_USAGE);
-        hosts = "mpi";
-    }
-    if (!hosts || strcmp(hosts, "mpi") != 0) return 0;
+    const bool trains = strcmp(a->command->name, "train") == 0 && !a->help && !a->version;
+    mpi.is_run = trains && mpi.n > 0 && (hosts ? strcmp(hosts, "mpi") == 0 : mpi.n > 1 && !task_is_named(a));
+    if (!mpi.is_run) return 0;
+    a->option[a->n_options++] = (struct library_option){"hosts", "mpi"};
+    if (shmtrain_store_set(store, "hosts", "mpi") < 0) return talk_fail(store, SHMTRAIN_E_USAGE);
     show_once(a);
     settle_processors();
-    return 0;
+    if (mpi.n > 1 && reads_standard_input(a))
+        return talk_refuse("over MPI data cannot come from standard input, which launchers give to rank 0 alone: name a file");
+    return write_once(store, a);
+}
+
+/* MPICH's launcher does not mind a process that ends before MPI has begun in it, and the others wait for it there for ever. What it
+ * takes from processes is lines (PMI 1, as in "PMI: A Scalable Parallel Process-Management Interface for Extreme-Scale Systems", 2010). */
+void mpi_end(int status) {
+    char line[48];
+    const char *fd = getenv("PMI_FD");
+    if (status == 0 || !mpi.is_run || shmtrain_mpi_has_begun() || !fd || getenv("OMPI_COMM_WORLD_RANK")) return;
+    fflush(NULL);
+    (void)usleep(SAID_US);
+    const int n = snprintf(line, sizeof line, "cmd=abort exitcode=%d\n", status);
+    if (write(atoi(fd), line, (size_t)n) < 0) return; /* it has ended itself */
 }

@@ -75,6 +75,7 @@ static int ask_launcher(const char *given_as, struct shmt_cluster *out, struct s
 
 int shmt_cluster_parse(const char *given_as, const char *text, struct shmt_cluster *out, struct shmt_error *e) {
     *out = (struct shmt_cluster){0};
+    if (strcmp(text, "none") == 0) text = "";
     return strcmp(text, "mpi") == 0 ? ask_launcher(given_as, out, e) : shmt_cluster_parse_list(given_as, text, out, e);
 }
 

@@ -20,8 +20,8 @@ struct shmt_cluster {
 
 #define SHMT_MOST_HOST_TEXT 320 /* room for "NAME:PORT", or "tcp://NAME:PORT" */
 
-/* "a:5000,b:5000,[2001:db8::7]:5000" into *out; "": none; "mpi": the processes that MPI's launcher has started, as this process's
- * environment has them. `given_as` is how the user wrote the option. Errors: _USAGE. */
+/* "a:5000,b:5000,[2001:db8::7]:5000" into *out; "", "none": none; "mpi": the processes that MPI's launcher has started, as this
+ * process's environment has them. `given_as` is how the user wrote the option. Errors: _USAGE. */
 int shmt_cluster_parse(const char *given_as, const char *text, struct shmt_cluster *out, struct shmt_error *e);
 
 /* The same, where there is nothing but lists. */

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include <shmtrain/hosts.h>
+
 /* A number from 0 on; false: there is none. */
 static bool read_number(const char *variable, uint32_t *out) {
     const char *text = getenv(variable);
@@ -30,4 +32,12 @@ bool shmt_mpi_launched(struct shmt_mpi_launch *out) {
             return true;
     }
     return false;
+}
+
+int shmtrain_mpi_launched(uint32_t *rank_out, uint32_t *n_out) {
+    struct shmt_mpi_launch launch;
+    if (!rank_out || !n_out || !shmt_mpi_launched(&launch)) return 0;
+    *rank_out = launch.rank;
+    *n_out = launch.n;
+    return 1;
 }

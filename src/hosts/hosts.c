@@ -1,11 +1,11 @@
 /* The other hosts of a run: see hosts.h. */
 #include "hosts/hosts.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
-#include <stdio.h>
+#include <shmtrain/hosts.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,20 +13,18 @@
 #include <unistd.h>
 
 #include "backends/shm/shm.h"
+#include "carriers/mpi_stream.h"
 #include "configuration/role.h"
 #include "hosts/hosts_priv.h"
 #include "hosts/key_files.h"
-#include "carriers/mpi_stream.h"
 #include "hosts/link_process.h"
 #include "hosts/mpi_program.h"
 #include "sync/host.h"
 #include "workers/run.h"
 
-#define LOOK_MS   100
-#define END_LOOKS 100 /* at a link that is told to end, and takes 0.2 s where others are still to hear something, */
-#define MPI_LOOKS \
-    700 /* ... or seconds, until MPI has ended on all hosts; not where its launcher ends them, with a second's notice */
-#define HASTY_LOOKS 40
+#define LOOK_MS     100
+#define END_LOOKS   100  /* at a link that is told to end, and takes 0.2 s where others are still to hear something, */
+#define MPI_LOOKS   1200 /* ... or seconds, until MPI has ended on all hosts */
 #define END_LOOK_NS UINT64_C(10000000)
 
 /* Since begin, until close. */
@@ -34,20 +32,25 @@ static bool is_linked(const struct shmt_run *run) { return run->hosts->packet !=
 
 /* ---- options ---- */
 
-/* MPI's state does not survive what a run does, and one process cannot be two of its ranks. Asked of an MPI that is in this process. */
-static bool has_called_mpi(void) {
-    int (*initialized)(int *flag);
-    int flag = 0;
-    *(void **)&initialized = dlsym(RTLD_DEFAULT, "MPI_Initialized");
-    return initialized && initialized(&flag) == 0 && flag != 0;
-}
+/* In this process. */
+static _Atomic uint32_t mpi_is_begun, mpi_has_begun; /* a run has tried to; MPI has, on all hosts */
+
+int shmtrain_mpi_has_begun(void) {
+    return load_relaxed(&mpi_has_begun) != 0;
+} /* relaxed: a flag that carries nothing but itself */
 
 static int check_mpi(const struct shmt_config *c, struct shmt_error *e) {
     static const char *const OTHERS[] = {"rank", "key", "peers", "insecure", NULL};
     const char *vain = shmt_config_any_given(c, OTHERS);
     if (vain)
         return shmt_refuse(e, "--%s is for hosts that --hosts names: with MPI, its launcher knows them; leave it out", vain);
-    if (!has_called_mpi()) return 0;
+    /* relaxed: runs of one process that begin at the same time are not told apart by it, and MPI itself refuses the second one */
+    if (load_relaxed(&mpi_is_begun))
+        return shmt_refuse(
+            e,
+            "MPI begins once in each process that its launcher starts, and this one has had a run with it: make it one "
+            "run, start another mpirun, or name the hosts (a:5000,b:5000)");
+    if (!shmt_mpi_is_in_use()) return 0;
     return shmt_refuse(
         e,
         "this process has called MPI_Init, and for --hosts mpi shmtrain has a program of its own do that: name the "
@@ -99,22 +102,34 @@ static int make_plan(const struct shmt_run *run, struct shmt_link_plan *out, str
 
 /* ---- the desk ---- */
 
+/* Its wait status, when it has ended; after so many looks it is killed. 0: an application that ignores SIGCHLD, or waits for everybody, was
+ * faster. */
+static int await_end(pid_t link, int looks) {
+    int status = 0;
+    pid_t got = 0;
+    for (int i = 0; i < looks && (got == 0 || (got < 0 && errno == EINTR)); i++) {
+        got = waitpid(link, &status, WNOHANG);
+        if (got == 0) shmt_host()->sleep_until(shmt_now_ns() + END_LOOK_NS);
+    }
+    if (got == 0) kill(link, SIGKILL);
+    while (got == 0 || (got < 0 && errno == EINTR)) got = waitpid(link, &status, 0);
+    return got > 0 ? status : 0;
+}
+
 /* Our end is closed for all who have it, forks of this process among them; and who does not hear that, because it is stopped, is
  * ended. Its wait status; 0: an application that ignores SIGCHLD, or waits for everybody, was faster. */
 static int end_link(const struct shmt_run *run) {
     struct shmt_hosts *h = run->hosts;
-    const int looks = !h->names ? END_LOOKS : shmt_stop_asked(run->call) ? HASTY_LOOKS : MPI_LOOKS;
-    int status = 0;
-    pid_t got = 0;
+    const int looks = run->config->parsed.hosts.mpi ? MPI_LOOKS : END_LOOKS;
     if (h->desk >= 0) shutdown(h->desk, SHUT_RDWR);
-    for (int i = 0; i < looks && (got == 0 || (got < 0 && errno == EINTR)); i++) {
-        got = waitpid(h->link, &status, WNOHANG);
-        if (got == 0) shmt_host()->sleep_until(shmt_now_ns() + END_LOOK_NS);
-    }
-    if (got == 0) kill(h->link, SIGKILL);
-    while (got == 0 || (got < 0 && errno == EINTR)) got = waitpid(h->link, &status, 0);
+    const int status = await_end(h->link, looks);
     h->link = 0;
-    return got > 0 ? status : 0;
+    return status;
+}
+
+void shmt_hosts_reap(struct shmt_hosts *h) {
+    if (h->ending > 0) (void)await_end(h->ending, MPI_LOOKS);
+    h->ending = 0;
 }
 
 /* The link has ended without a word. */
@@ -206,7 +221,8 @@ static int await(struct shmt_run *run, enum shmt_desk_kind kind) {
 /* Of hosts that no option names, as they came with the packet in hand. */
 static int keep_names(struct shmt_run *run) {
     const uint64_t bytes = (uint64_t)run->config->parsed.hosts.n * SHMT_MPI_NAME;
-    if (!run->config->parsed.hosts.mpi || run->hosts->packet->n != bytes) return 0;
+    if (!run->config->parsed.hosts.mpi) return 0;
+    if (run->hosts->packet->n != bytes) return shmt_fail(&run->call->error, SHMTRAIN_E_SYSTEM, "the link has lost its place");
     run->hosts->names = malloc(bytes);
     if (!run->hosts->names) return shmt_no_memory(&run->call->error, "for names of hosts");
     memcpy(run->hosts->names, run->hosts->packet->bytes, bytes);
@@ -226,6 +242,7 @@ void shmt_hosts_name(const struct shmt_run *run, uint32_t rank, char out[SHMT_MO
 int shmt_hosts_begin(struct shmt_run *run) {
     struct shmt_error *e = &run->call->error;
     int rc = check_options(run, e);
+    shmt_hosts_reap(run->hosts);
     *run->hosts = (struct shmt_hosts){.desk = -1};
     if (rc < 0 || run->config->parsed.hosts.n <= 1) return rc;
     run->hosts->packet = malloc(sizeof *run->hosts->packet);
@@ -233,10 +250,12 @@ int shmt_hosts_begin(struct shmt_run *run) {
     struct shmt_link_plan *plan = malloc(sizeof *plan); /* with secrets */
     if (!plan) return shmt_no_memory(e, "for the link");
     rc = make_plan(run, plan, e);
+    if (rc == 0 && plan->hosts.mpi) store_relaxed(&mpi_is_begun, 1);
     if (rc == 0) rc = shmt_link_fork(plan, &run->hosts->desk, &run->hosts->link, e);
     explicit_bzero(plan, sizeof *plan);
     free(plan);
     if (rc == 0) rc = await(run, SHMT_DESK_OPEN);
+    if (rc == 0 && run->config->parsed.hosts.mpi) store_relaxed(&mpi_has_begun, 1);
     return rc == 0 ? keep_names(run) : rc;
 }
 
@@ -335,9 +354,15 @@ int shmt_hosts_end(struct shmt_run *run, int rc) {
 void shmt_hosts_close(struct shmt_run *run) {
     struct shmt_hosts *h = run->hosts;
     if (!is_linked(run)) return;
-    if (h->link > 0) (void)end_link(run);
+    /* MPI ends on all hosts together: what the application still has to do, as to save its model, does not wait for that. */
+    if (h->link > 0 && run->config->parsed.hosts.mpi) {
+        shutdown(h->desk, SHUT_RDWR);
+        h->ending = h->link;
+    } else if (h->link > 0) {
+        (void)end_link(run);
+    }
     if (h->desk >= 0) close(h->desk);
     free(h->packet);
     free(h->names);
-    *h = (struct shmt_hosts){.desk = -1};
+    *h = (struct shmt_hosts){.desk = -1, .ending = h->ending};
 }

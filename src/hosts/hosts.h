@@ -18,6 +18,7 @@ struct shmt_hosts {
     pid_t link; /* its process; 0: there is none */
     int desk;
     struct shmt_desk_packet *packet; /* the one in hand */
+    pid_t ending;                    /* a link of MPI, of the run before: it ends by itself; 0: there is none */
     char *names;                     /* (n) x SHMT_MPI_NAME: of hosts that no option names; NULL: one does */
     bool has_joined;                 /* the link has a store */
     bool is_over;                    /* the link has said its last word, */
@@ -43,3 +44,6 @@ int shmt_hosts_tick(struct shmt_run *run);
 int shmt_hosts_end(struct shmt_run *run, int rc);
 
 void shmt_hosts_close(struct shmt_run *run);
+
+/* At the end of a handle, and before another run: what a run has left to end by itself has ended then. */
+void shmt_hosts_reap(struct shmt_hosts *hosts);

@@ -13,6 +13,7 @@
 #include "base/process.h"
 #include "carriers/mpi_carrier.h"
 #include "carriers/mpi_stream.h"
+#include "hosts/waiting.h"
 #include "link/exchange.h"
 #include "runtime/settle.h"
 #include "sync/host.h"
@@ -21,9 +22,9 @@ _Static_assert(sizeof(struct shmt_desk_work) <= SHMT_MOST_AGREED, "a spec is one
 
 #define RUN       1                      /* all hosts of a run have the same list, which they compare */
 #define START_NS  UINT64_C(600000000000) /* how long to wait for hosts that have not come */
+#define QUIET_NS  UINT64_C(2000000000)   /* until somebody hears that MPI has not started yet, */
+#define REMIND_NS UINT64_C(60000000000)  /* ... and again */
 #define LOOK_NS   UINT64_C(250000000)    /* between two looks at who is there */
-#define QUIET_NS  UINT64_C(2000000000)   /* nobody hears that hosts are waited for if they come by then, */
-#define REMIND_NS UINT64_C(60000000000)  /* ... and again after as long */
 #define FLUSH_NS  UINT64_C(200000000)    /* for what was said, before a host leaves a run that it has given up */
 
 struct server {
@@ -33,8 +34,9 @@ struct server {
     struct shmt_carrier *carrier;
     struct shmt_lanes *lanes;
     struct shmt_agreement *agreement;
-    uint64_t look_ns, remind_ns;
-    bool awaited; /* somebody has heard that hosts are waited for */
+    uint64_t look_ns;
+    uint64_t remind_ns, give_up_ns; /* while MPI starts */
+    struct shmt_waiting waiting;
     bool suspected[SHMT_MAX_HOSTS];
     uint32_t ender;
     pid_t parent;
@@ -50,34 +52,9 @@ static void say(struct server *s, enum shmt_desk_kind kind, const char *text) {
 
 /* ---- who is there ---- */
 
-/* "host 1 (b:5000), host 2 (c:5000)" */
-static uint32_t name_missing(const struct server *s, char *out, size_t bytes) {
-    uint32_t n = 0;
-    size_t used = 0;
-    out[0] = '\0';
-    for (uint32_t host = 0; host < s->plan->hosts.n; host++) {
-        if (host == s->plan->self || shmt_lanes_peer(s->lanes, host, NULL) != SHMT_PEER_UNKNOWN) continue;
-        if (used < bytes)
-            used += (size_t)snprintf(out + used, bytes - used, "%s%s", n ? ", " : "", shmt_lanes_name(s->lanes, host));
-        n++;
-    }
-    return n;
-}
-
-static void look_for_missing(struct server *s, uint64_t now_ns) {
-    char names[400], line[480];
-    if (now_ns < s->remind_ns && !s->awaited) return;
-    const uint32_t n = name_missing(s, names, sizeof names);
-    if (n > 0 && now_ns >= s->remind_ns) {
-        snprintf(line, sizeof line, "waiting for %s", names);
-        say(s, SHMT_DESK_NOTE, line);
-        s->remind_ns = now_ns + REMIND_NS;
-        s->awaited = true;
-    } else if (n == 0 && s->awaited) {
-        snprintf(line, sizeof line, "all %u hosts are there", s->plan->hosts.n);
-        say(s, SHMT_DESK_NOTE, line);
-        s->awaited = false;
-    }
+static void look_for_missing(struct server *s, bool thorough) {
+    static char line[SHMT_WAITING_LINE];
+    if (shmt_waiting_look(&s->waiting, thorough, line)) say(s, SHMT_DESK_NOTE, line);
 }
 
 static void look_for_suspects(struct server *s) {
@@ -105,14 +82,24 @@ static bool is_wanted(void *arg) {
     return !s->hung_up;
 }
 
+/* While MPI starts, which takes until all hosts do it. */
+static bool awaits_mpi(void *arg) {
+    struct server *s = arg;
+    const uint64_t now_ns = shmt_now_ns();
+    if (now_ns >= s->remind_ns) {
+        say(s, SHMT_DESK_NOTE, "waiting for MPI, which starts when all hosts are there");
+        s->remind_ns = now_ns + REMIND_NS;
+    }
+    return now_ns < s->give_up_ns && is_wanted(s);
+}
+
 static bool goes_on(void *arg) {
     struct server *s = arg;
     const uint64_t now_ns = shmt_now_ns();
-    if (now_ns >= s->look_ns || s->awaited) {
-        s->look_ns = now_ns + LOOK_NS;
-        look_for_missing(s, now_ns);
-        look_for_suspects(s);
-    }
+    const bool thorough = now_ns >= s->look_ns;
+    if (thorough) s->look_ns = now_ns + LOOK_NS;
+    look_for_missing(s, thorough);
+    if (thorough) look_for_suspects(s);
     return is_wanted(s);
 }
 
@@ -121,7 +108,9 @@ static bool goes_on(void *arg) {
 static int open_mpi(struct server *s, struct shmt_error *e) {
     const struct shmt_link_plan *plan = s->plan;
     const struct shmt_mpi_spec spec = {
-        .self = plan->self, .n_hosts = plan->hosts.n, .program = plan->mpi_program, .goes_on = is_wanted, .arg = s};
+        .self = plan->self, .n_hosts = plan->hosts.n, .program = plan->mpi_program, .goes_on = awaits_mpi, .arg = s};
+    s->remind_ns = shmt_now_ns() + QUIET_NS;
+    s->give_up_ns = shmt_now_ns() + START_NS;
     const int rc = shmt_mpi_open(&spec, &s->carrier, e);
     for (uint32_t host = 0; host < plan->hosts.n && rc == 0; host++)
         snprintf((char *)s->out.bytes + (size_t)host * SHMT_MPI_NAME, SHMT_MPI_NAME, "%s", shmt_mpi_name_of(s->carrier, host));
@@ -175,7 +164,7 @@ static int make_lanes(struct server *s, struct shmt_error *e) {
 static int open_all(struct server *s, struct shmt_error *e) {
     int rc = s->plan->hosts.mpi ? open_mpi(s, e) : open_zmq(s, e);
     if (rc == 0) rc = make_lanes(s, e);
-    s->remind_ns = shmt_now_ns() + QUIET_NS;
+    if (rc == 0) shmt_waiting_begin(&s->waiting, s->lanes, s->plan->self, s->plan->hosts.n);
     return rc;
 }
 

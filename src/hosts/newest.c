@@ -49,8 +49,6 @@ struct transfer {
 
 /* ---- who has what ---- */
 
-static uint64_t step_of(const struct shmt_checkpoint *c) { return c->at.epoch * shmt_spec_steps(&c->spec) + c->at.step; }
-
 static int hash_parameters(struct shmt_run *run, unsigned long long *out) {
     const struct shmt_checkpoint *c = shmt_checkpoint_of(run->from);
     int rc = 0;
@@ -76,7 +74,7 @@ static int look(struct shmt_run *run, const char *path, struct newest *out) {
         return rc < 0 ? rc : 0;
     }
     if (stat(path, &st) < 0) return shmt_fail_errno(&run->call->error, "cannot read %.200s", path);
-    out->step = step_of(shmt_checkpoint_of(run->from));
+    out->step = shmt_checkpoint_step(shmt_checkpoint_of(run->from));
     out->bytes = (unsigned long long)st.st_size;
     return hash_parameters(run, &out->hash);
 }
@@ -185,7 +183,8 @@ static int receive(struct shmt_run *run, const struct offers *o, struct transfer
     shmt_show_name(run->config->checkpoint, shown);
     shmt_bytes_text(o->best.bytes, size, sizeof size);
     shmt_log(&run->call->log, "host %u (%s) has %s checkpoint: copying it (%s) to %s", o->source, name,
-             run->from && step_of(shmt_checkpoint_of(run->from)) == o->best.step ? "another" : "the newest", size, shown);
+             run->from && shmt_checkpoint_step(shmt_checkpoint_of(run->from)) == o->best.step ? "another" : "the newest", size,
+             shown);
     int rc = shmt_checkpoint_copy_open(run->config->checkpoint, o->best.step, o->best.bytes, t->copy, &run->call->error);
     if (rc < 0) return rc;
     rc = pass_on(run, t);

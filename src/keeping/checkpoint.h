@@ -141,6 +141,9 @@ void shmt_checkpoint_close(struct shmt_checkpoint_in *in); /* NULL is fine */
 /* What is in it; valid until close. */
 const struct shmt_checkpoint *shmt_checkpoint_of(const struct shmt_checkpoint_in *in);
 
+/* The step of the run that a checkpoint is of. */
+uint64_t shmt_checkpoint_step(const struct shmt_checkpoint *checkpoint);
+
 /* A note of the model that it is; NULL: it has none of this key. Valid until close. */
 const char *shmt_checkpoint_model_note(const struct shmt_checkpoint_in *in, const char *key);
 

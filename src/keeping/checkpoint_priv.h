@@ -50,9 +50,6 @@ int shmt_checkpoint_list(const char *folder, struct shmt_checkpoint_list *out, s
 /* For the reason in errno, and what helps. Returns SHMTRAIN_E_SYSTEM. */
 int shmt_checkpoint_cannot(const char *folder, const char *remedy, struct shmt_error *e);
 
-/* The step of the run that a checkpoint is of. */
-uint64_t shmt_checkpoint_step(const struct shmt_checkpoint *checkpoint);
-
 /* The path of one of them; out (PATH_MAX). Errors: _SYSTEM: it is too long. */
 int shmt_checkpoint_path(const char *folder, uint64_t step, char *out, struct shmt_error *e);
 

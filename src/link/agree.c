@@ -162,7 +162,7 @@ static int check_start(const struct shmt_agreement *a, uint64_t until_ns, struct
     if (shmt_now_ns() < until_ns) return 0;
     for (uint32_t host = 0; host < a->n_hosts; host++)
         if (host != a->self && a->peer[host].life == 0 && shmt_lanes_peer(a->lanes, host, NULL) == SHMT_PEER_UNKNOWN)
-            return fail(a, SHMTRAIN_E_DIED, "has not come", host, e);
+            return shmt_lanes_fail_absent(a->lanes, host, e);
     return 0;
 }
 

@@ -257,4 +257,4 @@ static void release(struct shmt_exchange *x) {
 }
 
 const struct shmt_turns SHMT_TURNS_BATCHES = {
-    .plan = plan, .free = release, .take = take, .most_bytes = most_bytes, .epoch = epoch};
+    .plan = plan, .free = release, .take = take, .most_bytes = most_bytes, .behind = SHMT_EVENT_WAIT, .epoch = epoch};

@@ -152,6 +152,7 @@ void shmt_exchange_receive(struct shmt_exchange *x, uint64_t until_ns) {
         if (rc == 1) take(x, &message);
         until_ns = 0;
     }
+    shmt_exchange_show(x);
     if (rc == 0 && changed) look_at_peers(x);
     if (x->error.status != 0) return;
     if (is_given_up(x) || (x->at.goes_on && !x->at.goes_on(x->at.arg))) shmt_fail(&x->error, SHMTRAIN_E_STOPPED, GIVEN_UP);
@@ -180,7 +181,7 @@ static void wait_for_hosts(struct shmt_exchange *x) {
         shmt_exchange_receive(x, shmt_now_ns() + SHMT_PULSE_NS);
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
         if (shmt_exchange_is_other(x, host) && shmt_lanes_peer(x->at.lanes, host, NULL) == SHMT_PEER_UNKNOWN)
-            shmt_exchange_fail(x, SHMTRAIN_E_DIED, "has not come", host);
+            (void)shmt_lanes_fail_absent(x->at.lanes, host, &x->error);
     if (x->error.status == 0 && !shmt_agreement_all_ready(x->at.agreement))
         shmt_fail(&x->error, SHMTRAIN_E_DIED, "not all hosts are ready");
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
@@ -210,6 +211,7 @@ static void send_bare(struct shmt_exchange *x, enum shmt_parcel_kind kind) {
 void shmt_exchange_open(struct shmt_exchange *x, bool stop) {
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
         if (x->heard[host].over) shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has ended the run before its last batch", host);
+    shmt_exchange_does(x, SHMT_EVENT_EXCHANGE);
     x->open = true;
     x->stop = stop;
     for (uint32_t host = 0; host < x->at.spec->hosts.n && x->error.status == 0; host++) {
@@ -236,11 +238,15 @@ static void note_enders(struct shmt_exchange *x) {
 
 void shmt_exchange_close(struct shmt_exchange *x) {
     if (x->error.status == 0) send_bare(x, SHMT_PARCEL_END);
+    shmt_exchange_does(x, SHMT_EVENT_HOSTS);
     while (x->error.status == 0 && !all_have_ended(x)) shmt_exchange_receive(x, shmt_now_ns() + SHMT_PULSE_NS);
+    shmt_exchange_does(x, x->turns->behind);
     if (x->error.status != 0) return;
     note_enders(x);
     x->open = false;
     x->number++;
+    x->n_turns++;
+    shmt_exchange_show(x);
 }
 
 /* ---- the run ---- */
@@ -251,12 +257,15 @@ static int meet_at(struct shmt_exchange *x, enum shmt_run_stage stage) {
 }
 
 static int run_epoch(struct shmt_exchange *x) {
+    shmt_exchange_does(x, SHMT_EVENT_WAIT);
     int rc = x->turns->epoch(x);
     if (rc == 0) rc = meet_at(x, SHMT_STAGE_END);
     if (rc == 0 && x->at.spec->pauses.allowed)
         rc = x->at.backend->seat->pause(x->seat); /* a copy may be taken; nobody pauses */
     if (rc == 0 && x->at.scores) rc = meet_at(x, SHMT_STAGE_SCORE);
-    return rc < 0 ? rc : x->at.backend->seat->turn(x->seat);
+    if (rc == 0) rc = x->at.backend->seat->turn(x->seat);
+    x->epoch++;
+    return rc;
 }
 
 /* Every host that is not lost has the whole run, and knows that I have it. */
@@ -284,6 +293,8 @@ static void run(struct shmt_exchange *x) {
     int rc = x->turns->plan(x);
     if (rc == 0) rc = backend->seat->enter(x->at.store, x->at.spec->n_seats, 0, &x->seat, &x->error);
     if (rc < 0) return;
+    x->epoch = x->at.spec->first_epoch;
+    shmt_exchange_begin_showing(x);
     backend->far->pulse(x->seat, SHMT_PULSE_NS, pulse, x);
     if (x->turns->begin && x->turns->begin(x) < 0) return;
     wait_for_hosts(x);
@@ -293,6 +304,7 @@ static void run(struct shmt_exchange *x) {
         rc = run_epoch(x);
         note_failure(x, rc);
     }
+    shmt_exchange_does(x, SHMT_EVENT_NONE);
     if (x->error.status == 0) finish(x);
 }
 

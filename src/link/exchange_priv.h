@@ -47,6 +47,8 @@ struct shmt_turns {
     /* Bytes of blocks that host `from` can send in a turn. */
     uint64_t (*most_bytes)(const struct shmt_exchange *x, uint32_t from);
 
+    enum shmt_event_kind behind; /* what the link does behind a turn */
+
     /* All turns of an epoch, up to the meeting that ends it: 0, or a status. */
     int (*epoch)(struct shmt_exchange *x);
 };
@@ -63,6 +65,12 @@ struct shmt_exchange {
     bool stop;       /* somebody wants the run to end */
     bool has_ender;  /* it is known who has wanted it first */
     bool is_over;    /* this host has the whole run */
+    uint32_t epoch;  /* the one in hand, from 0 */
+    /* shown.c */
+    struct shmt_far_traffic *traffic;
+    struct shmt_lanes_counts before, at_turn; /* when the link took its seat; at the end of the last turn */
+    uint64_t n_turns;                         /* that are done */
+    struct shmt_trace trace;                  /* ring NULL: there is none */
     uint64_t n_floats, n_blocks;
     /* batches */
     uint64_t step;                           /* the batch in hand, within its epoch */
@@ -105,6 +113,17 @@ void shmt_exchange_open(struct shmt_exchange *x, bool stop);
 /* This host has nothing more to say in this turn: waits until all others have said so. x->stop says then whether anybody wants
  * the run to end. */
 void shmt_exchange_close(struct shmt_exchange *x);
+
+/* ---- shown.c ---- */
+
+/* Before all others of them: the link takes its seat. */
+void shmt_exchange_begin_showing(struct shmt_exchange *x);
+
+/* Its traffic as it is now. */
+void shmt_exchange_show(struct shmt_exchange *x);
+
+/* From now on it does that. */
+void shmt_exchange_does(struct shmt_exchange *x, enum shmt_event_kind kind);
 
 /* Keeps a message; false: there is no memory. */
 bool shmt_keep(struct shmt_kept_list *list, const struct shmt_message *message);

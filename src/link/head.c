@@ -50,6 +50,10 @@ void shmt_head_write(const struct shmt_head *head, uint64_t body_bytes, unsigned
     shmt_put_little(out + AT_CHECK, check_of(out), 8);
 }
 
+uint32_t shmt_head_version(const unsigned char in[SHMT_HEAD_BYTES]) {
+    return memcmp(in + AT_MAGIC, MAGIC, sizeof MAGIC) == 0 ? in[AT_VERSION] : 0;
+}
+
 static const char *wrong_with(const struct shmt_head *head, uint64_t body_bytes) {
     const bool is_data = head->kind == SHMT_FRAME_DATA;
     if (head->kind < SHMT_FRAME_BEAT || head->kind > SHMT_FRAME_LOST) return "no such kind of frame";

@@ -28,6 +28,9 @@ struct shmt_head {
 
 void shmt_head_write(const struct shmt_head *head, uint64_t body_bytes, unsigned char out[SHMT_HEAD_BYTES]);
 
+/* Of a head of any version: which it is; 0: it is none of shmtrain. */
+uint32_t shmt_head_version(const unsigned char in[SHMT_HEAD_BYTES]);
+
 /* A head that shmt_head_write can have written for a body of that length: true and *out. Otherwise false and, in *why_out, what is
  * wrong with it. */
 bool shmt_head_read(const unsigned char in[SHMT_HEAD_BYTES], uint64_t body_bytes, struct shmt_head *out, const char **why_out);

@@ -68,11 +68,18 @@ static bool is_for_me(const struct shmt_lanes *l, const struct shmt_head *head, 
     return head->run == l->spec.run && head->to == l->spec.self && head->from == from && from < l->spec.n_hosts;
 }
 
+/* Of whatever a peer has sent: shmtrains of different versions do not understand one another. */
+static void note_version(struct shmt_lanes *l, const struct shmt_frame *frame) {
+    const uint32_t version = shmt_head_version(frame->head);
+    if (frame->from < l->spec.n_hosts && version > 0) l->peer[frame->from].version = version;
+}
+
 /* Whether it brings a message. */
 static bool look_at(struct shmt_lanes *l, const struct shmt_frame *frame, struct shmt_message *out) {
     const uint64_t now_ns = shmt_now_ns();
     struct shmt_head head;
     const char *why;
+    note_version(l, frame);
     if (!shmt_head_read(frame->head, frame->body_bytes, &head, &why) || !is_for_me(l, &head, frame->from)) {
         l->counts.strange++;
         return false;

@@ -89,6 +89,13 @@ void shmt_lanes_part(struct shmt_lanes *lanes);
 /* "host 1 (b:5000)", or "host 1" where there are no addresses. As long as the lanes. */
 const char *shmt_lanes_name(const struct shmt_lanes *lanes, uint32_t rank);
 
+/* Why a peer that is not there may be missing, in a few words; "": nothing is known. */
+#define SHMT_WHY 200
+void shmt_lanes_why(const struct shmt_lanes *lanes, uint32_t rank, char out[SHMT_WHY]);
+
+/* _DIED: the peer has not come, with the reason where it is known. */
+int shmt_lanes_fail_absent(const struct shmt_lanes *lanes, uint32_t rank, struct shmt_error *e);
+
 /* _DIED, with a sentence, when the peer is lost: it has been silent; or it has left the run, by its own notice. Who leaves has a reason,
  * which may be a third one that is silent for us, too, but not yet lost: then that one is named. */
 int shmt_lanes_check(const struct shmt_lanes *lanes, uint32_t rank, struct shmt_error *e);

@@ -39,6 +39,7 @@ struct shmt_peer {
     uint64_t kept_bytes;
     uint64_t smoothed_ns, variation_ns, rto_ns; /* RFC 6298; smoothed_ns 0: no round trip was measured yet */
     bool parted;                                /* it was lost by a notice of its own */
+    uint32_t version;                           /* of the wire, in its last frame; 0: none has come */
     bool full;                                  /* the carrier was, at the last attempt */
     struct shmt_lane lane[SHMT_CHANNELS];
 };

@@ -1,4 +1,6 @@
 /* Who is there: lives, suspicion, and what is due for each peer. See lanes.h. */
+#include <stdio.h>
+
 #include "base/checked.h"
 #include "link/lanes_priv.h"
 #include "sync/host.h"
@@ -82,6 +84,24 @@ int shmt_lanes_check(const struct shmt_lanes *l, uint32_t rank, struct shmt_erro
     if (l->peer[rank].state != SHMT_PEER_LOST) return 0;
     const uint32_t cause = l->peer[rank].parted ? cause_of(l, rank) : rank;
     return shmt_fail(e, SHMTRAIN_E_DIED, "%s %s", l->name[cause], l->peer[cause].parted ? "has left the run" : "is lost");
+}
+
+void shmt_lanes_why(const struct shmt_lanes *l, uint32_t rank, char out[SHMT_WHY]) {
+    const uint32_t version = l->peer[rank].version;
+    out[0] = '\0';
+    if (l->peer[rank].state != SHMT_PEER_UNKNOWN) return;
+    if (version > 0 && version != SHMT_WIRE_VERSION)
+        snprintf(out, SHMT_WHY,
+                 "it has another version of shmtrain (of the wire format: %u, here %u): use the same on all hosts", version,
+                 SHMT_WIRE_VERSION);
+    else if (version == 0)
+        shmt_carrier_why(l->spec.carrier, rank, out, SHMT_WHY);
+}
+
+int shmt_lanes_fail_absent(const struct shmt_lanes *l, uint32_t rank, struct shmt_error *e) {
+    char why[SHMT_WHY];
+    shmt_lanes_why(l, rank, why);
+    return shmt_fail(e, SHMTRAIN_E_DIED, "%s has not come%s%s", l->name[rank], why[0] ? ": " : "", why);
 }
 
 enum shmt_peer_state shmt_lanes_peer(const struct shmt_lanes *l, uint32_t rank, uint64_t *life_out) {

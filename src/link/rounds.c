@@ -238,6 +238,7 @@ static int do_round(struct shmt_exchange *x, bool *told, uint64_t *took_ns) {
     const bool is_last = rests == 1 && shmt_exchange_all_others_rest(x);
     merge(x, is_last);
     tell_workers(x);
+    shmt_exchange_does(x, is_last ? SHMT_EVENT_WAIT : SHMT_EVENT_NONE); /* it rests until the next round */
     *took_ns = sent_ns - began_ns + shmt_now_ns() - shmt_max_u64(sent_ns, x->begun_ns);
     return !is_last;
 }
@@ -296,5 +297,10 @@ static void release(struct shmt_exchange *x) {
     free(x->changed);
 }
 
-const struct shmt_turns SHMT_TURNS_ROUNDS = {
-    .plan = plan, .begin = begin, .free = release, .take = take, .most_bytes = most_bytes, .epoch = epoch};
+const struct shmt_turns SHMT_TURNS_ROUNDS = {.plan = plan,
+                                             .begin = begin,
+                                             .free = release,
+                                             .take = take,
+                                             .most_bytes = most_bytes,
+                                             .behind = SHMT_EVENT_MERGE,
+                                             .epoch = epoch};

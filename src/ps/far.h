@@ -9,16 +9,27 @@
  * All are called by the link's thread. Errors as in ps/backend_ops.h. */
 #pragma once
 
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/line.h"
 #include "consistency/chunks.h"
 #include "ps/backend_ops.h"
+#include "ps/trace.h"
 #include "update/parts.h"
 
 #define SHMT_FAR_BLOCK 256 /* floats of a block, in which gradients are exchanged */
 
 _Static_assert(SHMT_FAR_BLOCK == SHMT_PART_FLOATS, "a part of a merge is one of a block");
+
+/* What has crossed the network since the link took its seat: words in the store's memory, for displays. */
+struct shmt_far_traffic {
+    alignas(SHMT_LINE) _Atomic uint64_t sent_bytes, received_bytes; /* the link */
+    _Atomic uint64_t turns; /* the link: batches, or rounds, that it has done with the others */
+    /* the chief: what these were at the end of the last epoch */
+    alignas(SHMT_LINE) _Atomic uint64_t told_sent_bytes, told_received_bytes, told_turns;
+};
 
 /* A batch that is to be exchanged. */
 struct shmt_far_batch {
@@ -102,6 +113,11 @@ struct shmt_far_terms {
 struct shmt_far_ops {
     /* Whenever the seat waits, `pulse` is called every `pulse_ns`: the other hosts want to hear of this one meanwhile. */
     void (*pulse)(struct shmt_seat *seat, uint64_t pulse_ns, void (*pulse)(void *arg), void *arg);
+
+    /* By anybody who has the store; NULL: it has no link. And the link's events, which it alone writes; NULL: none are kept
+     * (spec.trace_events), or there is no link. */
+    struct shmt_far_traffic *(*traffic)(struct shmt_store *store);
+    struct shmt_ring *(*ring)(struct shmt_store *store);
 
     /* 1 and *out; 0: this epoch has no more batches. Waits for this host's workers. */
     int (*claim)(struct shmt_seat *seat, struct shmt_far_batch *out);

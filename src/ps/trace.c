@@ -13,6 +13,12 @@ static bool takes_turns(enum shmt_event_kind kind) {
     return kind == SHMT_EVENT_PULL || kind == SHMT_EVENT_COMPUTE || kind == SHMT_EVENT_PUSH;
 }
 
+static uint32_t count_of(const struct shmt_trace *t, enum shmt_event_kind kind) {
+    if (kind == SHMT_EVENT_WAIT) return t->for_whom;
+    if (kind == SHMT_EVENT_EXCHANGE || kind == SHMT_EVENT_HOSTS) return t->bytes;
+    return takes_turns(kind) ? t->examples : 0;
+}
+
 /* The oldest event gives way. release: the event is whole for whoever sees the count; pairs with the acquire in shmt_ring_read,
  * which matters for guests: a team of the application's own has been waited for. */
 static void put(struct shmt_trace *t, enum shmt_event_kind kind, uint64_t begin_ns, uint64_t ns, uint64_t parts) {
@@ -22,9 +28,7 @@ static void put(struct shmt_trace *t, enum shmt_event_kind kind, uint64_t begin_
                                                                 .ns = ns,
                                                                 .epoch = t->epoch,
                                                                 .step = t->step,
-                                                                .count = kind == SHMT_EVENT_WAIT ? t->for_whom
-                                                                         : takes_turns(kind)     ? t->examples
-                                                                                                 : 0,
+                                                                .count = count_of(t, kind),
                                                                 .kind = (uint16_t)kind,
                                                                 .parts = (uint16_t)shmt_min_u64(parts, UINT16_MAX)};
     store_release(&t->ring->written, written + 1);

@@ -32,7 +32,9 @@ enum shmt_event_kind {
     SHMT_EVENT_MERGE,
     SHMT_EVENT_EVALUATE,
     SHMT_EVENT_SNAPSHOT,
-    SHMT_EVENT_ITEM, /* never in a ring: an item that its seat has in hand, or had when it died */
+    SHMT_EVENT_EXCHANGE, /* the link alone: sending to the other hosts, and taking what comes; */
+    SHMT_EVENT_HOSTS,    /* ... waiting for them */
+    SHMT_EVENT_ITEM,     /* never in a ring: an item that its seat has in hand, or had when it died */
     SHMT_EVENT_KINDS
 };
 
@@ -40,7 +42,8 @@ enum shmt_event_kind {
 struct shmt_event {
     uint64_t begin_ns, ns; /* of the monotonic clock */
     uint32_t epoch, step;  /* from 0; the step of the epoch. Of no meaning for evaluations and the waits between two epochs */
-    uint32_t count;        /* pull, compute, push: examples of the item; wait: for which seat (UINT32_MAX: for nobody known) */
+    uint32_t count;        /* pull, compute, push: examples of the item; wait: for which seat (UINT32_MAX: for nobody known);
+                              exchange, hosts: bytes, sent and received */
     uint16_t kind;         /* enum shmt_event_kind */
     uint16_t parts;        /* so many turns were added up (65535: or more); aggregate and update: see shmt_trace_shares */
 };
@@ -67,6 +70,7 @@ struct shmt_trace {
     enum shmt_event_kind kind; /* what goes on now, ... */
     uint64_t since_ns;         /* ... and when it began */
     uint32_t epoch, step, examples, for_whom;
+    uint32_t bytes; /* the link: of what goes on now */
     bool in_item;
     uint64_t item_ns; /* the turns that are noted began then */
     uint32_t n_turns; /* of the item, since it began or was interrupted */

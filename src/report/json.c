@@ -9,6 +9,10 @@
 
 /* Only epochs of fits have an objective. */
 static bool has_objective(const void *epoch) { return ((const struct shmtrain_epoch *)epoch)->objective > 0; }
+
+/* Nor does anybody but one of several hosts have others to hear of. */
+static bool has_traffic(const void *epoch) { return ((const struct shmtrain_epoch *)epoch)->exchanges > 0; }
+static bool has_hosts(const void *report) { return ((const struct shmtrain_report *)report)->hosts > 1; }
 static json_t *gap_of(const void *epoch) { return shmt_json_number(shmtrain_epoch_gap(epoch)); }
 
 /* The numbers of a run in which nothing was measured mean nothing, whatever they are. */
@@ -34,10 +38,15 @@ static json_t *worker_or_null(const void *worker) {
 /* clang-format off */
 static const struct shmt_field PROOF[] = {FIELD(epoch, objective), FIELD(epoch, bound), MADE(NULL, "gap", gap_of), {0}};
 
+static const struct shmt_field TRAFFIC[] = {
+    FIELD(epoch, sent_bytes), FIELD(epoch, received_bytes), FIELD(epoch, exchanges),
+    {0}};
+
 const struct shmt_field SHMT_EPOCH[] = {
     FIELD(epoch, epoch), FLAG(epoch, partial), FIELD(epoch, examples), FIELD(epoch, seconds), FIELD(epoch, train_loss),
     GROUP(has_objective, PROOF),
     FIELD(epoch, valid_loss), FIELD(epoch, valid_accuracy), FIELD(epoch, valid_auc),
+    GROUP(has_traffic, TRAFFIC),
     {0}};
 
 /* The point of the consistency space. */
@@ -101,6 +110,8 @@ static const struct shmt_field COSTS[] = {
     LIST(report, "per_worker", worker, n_workers, WORKER),
     {0}};
 
+static const struct shmt_field HOSTS[] = {FIELD(report, wait_hosts_fraction), {0}};
+
 const struct shmt_field SHMT_RESULTS[] = {
     FIELD(report, best_loss), LIST(report, "epochs", epoch, n_epochs, SHMT_EPOCH), SOME(report, kept_epoch),
     FLAG(report, stopped), SOME(report, stopped_by),
@@ -110,7 +121,7 @@ const struct shmt_field SHMT_RESULTS[] = {
     GROUP(NULL, COSTS),
     FIELD(report, checkpoints), FIELD(report, checkpoint_seconds),
     FIELD(report, respawns), FIELD(report, redone), FIELD(report, skipped), FIELD(report, stalls),
-    FIELD(report, sent_bytes), FIELD(report, received_bytes),
+    FIELD(report, sent_bytes), FIELD(report, received_bytes), GROUP(has_hosts, HOSTS),
     FIELD(report, lost_updates), FIELD(report, lost_lowest), FIELD(report, lost_highest),
     FIELD(report, parameter_bytes), AS(SHMT_HEX64, report, parameters_xxh64),
     {0}};

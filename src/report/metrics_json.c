@@ -6,6 +6,8 @@
 
 static bool is_here(const void *worker) { return ((const struct shmtrain_worker_progress *)worker)->here; }
 
+static bool has_hosts(const void *progress) { return ((const struct shmtrain_progress *)progress)->hosts > 1; }
+
 /* clang-format off */
 static const struct shmt_field WORKER[] = {
     PLACE("worker"), FLAG(worker_progress, joined), FIELD(worker_progress, examples), FIELD(worker_progress, examples_per_second),
@@ -13,10 +15,16 @@ static const struct shmt_field WORKER[] = {
     FIELD(worker_progress, dropped), FIELD(worker_progress, folded), FIELD(worker_progress, delay), FLAG(worker_progress, stalled),
     {0}};
 
+static const struct shmt_field TRAFFIC[] = {
+    FIELD(progress, sent_bytes), FIELD(progress, received_bytes), FIELD(progress, exchanges),
+    FIELD(progress, sent_bytes_per_second), FIELD(progress, received_bytes_per_second),
+    {0}};
+
 static const struct shmt_field PROGRESS[] = {
     FIELD(progress, epoch), FIELD(progress, epochs), FIELD(progress, examples), FIELD(progress, all_examples),
     FIELD(progress, examples_per_second), FIELD(progress, loss), FIELD(progress, seconds_left), FIELD(progress, delay),
-    FIELD(progress, dropped), FIELD(progress, folded), LIST_IF(is_here, progress, "per_worker", worker, n_workers, WORKER),
+    FIELD(progress, dropped), FIELD(progress, folded), GROUP(has_hosts, TRAFFIC),
+    LIST_IF(is_here, progress, "per_worker", worker, n_workers, WORKER),
     {0}};
 
 static const struct shmt_field STEPS[] = {

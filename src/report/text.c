@@ -294,8 +294,10 @@ static void add_network(char *out, size_t bytes, const struct shmtrain_report *r
     if (r->hosts <= 1) return;
     const char *sent = r->sent_bytes < 10000 ? " B" : "B",
                *received = r->received_bytes < 10000 ? " B" : "B"; /* behind "12.3 k" */
-    shmt_add(out, bytes, "network     %s%s sent, %s%s received\n", shmt_short_number((double)r->sent_bytes, text[0]), sent,
+    shmt_add(out, bytes, "network     %s%s sent, %s%s received", shmt_short_number((double)r->sent_bytes, text[0]), sent,
              shmt_short_number((double)r->received_bytes, text[1]), received);
+    if (r->wait_hosts_fraction > 0) shmt_add(out, bytes, ", waited for %.1f %% of the time", 100 * r->wait_hosts_fraction);
+    shmt_add(out, bytes, "\n");
 }
 
 /* A little more than the gap, in one digit: what a run of the same kind will come to. */

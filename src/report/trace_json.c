@@ -73,6 +73,16 @@ void shmt_trace_json_event(struct shmt_trace_json *json, const struct shmt_trace
     (void)fputc('}', json->out);
 }
 
+void shmt_trace_json_counter(struct shmt_trace_json *json, const char *name, uint32_t pid, uint64_t at_ns,
+                             const struct shmt_trace_arg *arg, uint32_t n_args) {
+    begin_item(json);
+    (void)fprintf(json->out, "{\"ph\":\"C\",\"name\":\"%s\",\"pid\":%" PRIu32, name, pid);
+    put_time(json->out, "ts", at_ns);
+    (void)fputs(",\"args\":", json->out);
+    put_args(json->out, arg, n_args);
+    (void)fputc('}', json->out);
+}
+
 void shmt_trace_json_end(struct shmt_trace_json *json, const struct shmt_trace_arg *other, uint32_t n_others) {
     (void)fputs("\n],\"otherData\":", json->out);
     put_args(json->out, other, n_others);

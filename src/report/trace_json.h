@@ -38,4 +38,7 @@ void shmt_trace_json_begin(struct shmt_trace_json *json, FILE *out);
 void shmt_trace_json_process(struct shmt_trace_json *json, uint32_t pid, const char *name, uint32_t place);
 void shmt_trace_json_thread(struct shmt_trace_json *json, uint32_t pid, uint32_t tid, const char *name, uint32_t place);
 void shmt_trace_json_event(struct shmt_trace_json *json, const struct shmt_trace_line *line);
+/* Numbers that hold from then on, until the next ones of the same name. */
+void shmt_trace_json_counter(struct shmt_trace_json *json, const char *name, uint32_t pid, uint64_t at_ns,
+                             const struct shmt_trace_arg *arg, uint32_t n_args);
 void shmt_trace_json_end(struct shmt_trace_json *json, const struct shmt_trace_arg *other, uint32_t n_others);

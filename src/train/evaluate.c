@@ -10,6 +10,7 @@
 #include "base/point.h"
 #include "math/auc.h"
 #include "math/tree.h"
+#include "ps/far.h"
 #include "sync/host.h"
 
 /* Whether the outputs of one example say its label. The larger label of two is that of the training data: validation data may
@@ -181,6 +182,21 @@ static void note_lost(const struct shmt_job *job, struct shmt_board *board) {
     board->counted = counted;
 }
 
+/* What the link has done in this epoch: it has met us behind its last turn. */
+static void note_traffic(const struct shmt_job *job, struct shmtrain_epoch *out) {
+    struct shmt_far_traffic *t = job->backend->far ? job->backend->far->traffic(job->store) : NULL;
+    if (!t) return;
+    /* relaxed, all: we have met; and the chief's own words */
+    const uint64_t sent = load_relaxed(&t->sent_bytes), received = load_relaxed(&t->received_bytes),
+                   turns = load_relaxed(&t->turns);
+    out->sent_bytes = sent - load_relaxed(&t->told_sent_bytes);
+    out->received_bytes = received - load_relaxed(&t->told_received_bytes);
+    out->exchanges = turns - load_relaxed(&t->told_turns);
+    store_relaxed(&t->told_sent_bytes, sent);
+    store_relaxed(&t->told_received_bytes, received);
+    store_relaxed(&t->told_turns, turns);
+}
+
 /* The chief pins up what the epoch gave, and tells the application. */
 static int record_epoch(shmtrain_session *s, const struct shmt_job *job, uint32_t epoch, uint64_t trained_ns,
                         const struct shmt_solve_state *fit) {
@@ -202,6 +218,7 @@ static int record_epoch(shmtrain_session *s, const struct shmt_job *job, uint32_
                                     .bound = NAN};
     if (fit) add_fit(job, fit, &record);
     if (shmt_job_validates(job) && (rc = judge(s, job, memory, &record)) < 0) return rc;
+    note_traffic(job, &record);
     shmt_board_epochs(memory, &job->board)[epoch] = record;
     note_lost(job, board);
     keep_best(job, memory, epoch);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "watching/metrics.h"
+#include "ps/far.h"
 #include "ps/meter.h"
 #include "sync/host.h"
 #include "workers/run.h"
@@ -39,6 +40,7 @@ struct shmt_progress_watch {
     uint32_t n_workers, seats;               /* seats of each */
     struct look *before;                     /* (n_workers, seats) at each seat, the last time */
     struct shmtrain_worker_progress *worker; /* (n_workers) */
+    uint64_t sent_before, received_before;   /* bytes, the last time */
     struct shmtrain_progress now;
 };
 
@@ -191,6 +193,24 @@ static void look_at_workers(const struct shmt_run *run, struct shmt_progress_wat
     w->now.worker = w->worker;
 }
 
+/* What the link has done since it came, and since the last look, `ns` ago; 0: the last speeds stay. */
+static void look_at_link(const struct shmt_run *run, struct shmt_progress_watch *w, double ns) {
+    const struct shmt_far_ops *far = run->backend->far;
+    const struct shmt_far_traffic *traffic = far ? far->traffic(run->job.store) : NULL;
+    struct shmtrain_progress *now = &w->now;
+    now->hosts = traffic ? run->spec.hosts.n : 1;
+    if (!traffic) return;
+    /* relaxed, all: for display */
+    now->sent_bytes = load_relaxed(&traffic->sent_bytes);
+    now->received_bytes = load_relaxed(&traffic->received_bytes);
+    now->exchanges = load_relaxed(&traffic->turns);
+    if (ns <= 0) return;
+    now->sent_bytes_per_second = (double)grown(now->sent_bytes, w->sent_before) / ns * 1e9;
+    now->received_bytes_per_second = (double)grown(now->received_bytes, w->received_before) / ns * 1e9;
+    w->sent_before = now->sent_bytes;
+    w->received_before = now->received_bytes;
+}
+
 /* ---- what follows ---- */
 
 /* Examples of the whole run. */
@@ -253,6 +273,7 @@ static const struct shmtrain_progress *look(struct shmt_run *run, int which, boo
     const uint64_t since_ns = w->at_ns ? w->at_ns : first_ns;
     const double ns = since_ns && now_ns > since_ns + 1000000 ? (double)(now_ns - since_ns) : 0;
     look_at_workers(run, w, now_ns, ns, &all);
+    look_at_link(run, w, ns);
     if (ns > 0) w->at_ns = now_ns;
     w->now.seconds = first_ns && now_ns > first_ns ? (double)(now_ns - first_ns) * 1e-9 : 0;
     look_at_epoch(run, w, &all);

@@ -1,7 +1,8 @@
 /* Traces of runs: see trace.h.
  *
  * A worker is a process of the trace, each of its seats a thread; reading data is told in the rows of the workers, too, which
- * load with as many readers or fewer. The application has a row of its own. Time 0 is when the run began. */
+ * load with as many readers or fewer. The application has a row of its own, and so has the link to other hosts. Time 0 is when the run
+ * began. */
 #include "watching/trace.h"
 
 #include <errno.h>
@@ -14,12 +15,14 @@
 #include "base/replace.h"
 #include "configuration/output.h"
 #include "loading/load.h"
+#include "ps/far.h"
 #include "report/trace_json.h"
 #include "sync/host.h"
 
 #define FIRST_WORKER 1000 /* numbers of processes and of further threads, apart enough to be told from one another by eye */
 #define FIRST_THREAD 10000
 #define APPLICATION  1
+#define LINK         2
 #define MOST_ARGS    6
 
 static const struct {
@@ -33,6 +36,8 @@ static const struct {
                               [SHMT_EVENT_MERGE] = {"merge", "merge"},
                               [SHMT_EVENT_EVALUATE] = {"evaluate", "evaluate"},
                               [SHMT_EVENT_SNAPSHOT] = {"snapshot", "snapshot"},
+                              [SHMT_EVENT_EXCHANGE] = {"exchange", "network"},
+                              [SHMT_EVENT_HOSTS] = {"wait for hosts", "wait"},
                               [SHMT_EVENT_ITEM] = {"item in hand", "unfinished"}};
 
 /* In the live modes a push changes the parameters: aggregating and updating are the same act. */
@@ -91,6 +96,8 @@ static uint32_t args_of(const struct writing *w, const struct shmt_event *event,
     if (is_stage && event->kind <= SHMT_EVENT_PUSH) n = add(arg, n, "examples", event->count);
     if (event->kind == SHMT_EVENT_WAIT && event->count < w->run->spec.n_seats)
         n = add(arg, n, "for", event->count / w->threads);
+    if (event->kind == SHMT_EVENT_WAIT && event->count == w->run->spec.n_seats)
+        arg[n++] = (struct shmt_trace_arg){.key = "for", .text = "other hosts"}; /* the link's seat */
     if (event->kind <= SHMT_EVENT_PUSH && event->parts > 1) n = add(arg, n, "turns_added_up", event->parts);
     if (is_stage && event->kind > SHMT_EVENT_PUSH && event->parts > 1) n = add(arg, n, "blocks_added_up", event->parts);
     return n;
@@ -120,6 +127,61 @@ static void put_seat(struct writing *w, uint32_t seat) {
     w->lost += lost;
 }
 
+/* ---- the link ---- */
+
+static struct shmt_ring *link_ring(const struct writing *w) {
+    const struct shmt_far_ops *far = w->run->backend->far;
+    return far ? far->ring(w->run->job.store) : NULL;
+}
+
+/* Bytes a second in the turn whose exchange is event i: until the next one, or the end of the run. */
+static void put_flow(struct writing *w, uint32_t i, uint32_t n) {
+    const struct shmt_event *event = w->event;
+    const uint64_t begin_ns = event[i].begin_ns;
+    uint64_t received = 0, end_ns = w->end_ns;
+    for (uint32_t k = i + 1; k < n && end_ns == w->end_ns; k++) {
+        if (event[k].kind == SHMT_EVENT_HOSTS) received = event[k].count;
+        if (event[k].kind == SHMT_EVENT_EXCHANGE) end_ns = event[k].begin_ns;
+    }
+    const double seconds = end_ns > begin_ns ? (double)(end_ns - begin_ns) * 1e-9 : 0;
+    if (seconds <= 0) return;
+    const struct shmt_trace_arg arg[] = {{.key = "sent B/s", .number = (uint64_t)(event[i].count / seconds)},
+                                         {.key = "received B/s", .number = (uint64_t)((double)received / seconds)}};
+    shmt_trace_json_counter(&w->json, "network", LINK, since_zero(w, begin_ns), arg, 2);
+}
+
+static void put_link_event(struct writing *w, const struct shmt_event *event, const char *turn) {
+    struct shmt_trace_arg arg[MOST_ARGS];
+    uint32_t n = add(arg, 0, "epoch", (uint64_t)event->epoch + 1);
+    n = add(arg, n, turn, event->step);
+    if (event->kind == SHMT_EVENT_EXCHANGE) n = add(arg, n, "sent_bytes", event->count);
+    if (event->kind == SHMT_EVENT_HOSTS) n = add(arg, n, "received_bytes", event->count);
+    const struct shmt_trace_line line = {.name = event->kind == SHMT_EVENT_WAIT ? "wait for workers" : EVENTS[event->kind].name,
+                                         .category = EVENTS[event->kind].category,
+                                         .pid = LINK,
+                                         .tid = LINK,
+                                         .begin_ns = since_zero(w, event->begin_ns),
+                                         .ns = event->ns,
+                                         .arg = arg,
+                                         .n_args = n};
+    shmt_trace_json_event(&w->json, &line);
+}
+
+static void put_link(struct writing *w) {
+    const struct shmt_ring *ring = link_ring(w);
+    const char *turn = shmt_policy_is_batched(&w->run->spec.policy) ? "batch" : "round";
+    uint64_t lost;
+    bool open;
+    if (!ring) return;
+    const uint32_t n = shmt_ring_read(ring, w->run->spec.trace_events, 0, w->event, &lost, &open);
+    for (uint32_t i = 0; i < n; i++) {
+        put_link_event(w, &w->event[i], turn);
+        if (w->event[i].kind == SHMT_EVENT_EXCHANGE) put_flow(w, i, n);
+    }
+    w->events += n;
+    w->lost += lost;
+}
+
 static bool has_events(const struct writing *w, uint32_t seat) {
     return load_acquire(&w->run->backend->store->ring(w->run->job.store, seat)->written) > 0; /* as in shmt_ring_read */
 }
@@ -131,6 +193,8 @@ static void put_names(struct writing *w) {
     char name[64];
     shmt_trace_json_process(&w->json, APPLICATION, "application", 0);
     shmt_trace_json_thread(&w->json, APPLICATION, APPLICATION, "the run", 0);
+    if (link_ring(w)) shmt_trace_json_process(&w->json, LINK, "link to other hosts", spec->n_seats + 1);
+    if (link_ring(w)) shmt_trace_json_thread(&w->json, LINK, LINK, "the link", 0);
     for (uint32_t seat = 0; seat < spec->n_seats; seat++) {
         const uint32_t worker = seat / w->threads, thread = seat % w->threads;
         if (seat >= own && !has_events(w, seat)) continue;
@@ -197,6 +261,7 @@ static void put_all(struct writing *w, FILE *out) {
     put_run(w);
     put_passes(w);
     for (uint32_t seat = 0; seat < w->run->spec.n_seats; seat++) put_seat(w, seat);
+    put_link(w);
     put_other(w);
 }
 

@@ -55,6 +55,7 @@ struct sums {
     uint64_t examples, updates, dropped, folded, merges;
     uint64_t worked_ns, waited_ns, waited_epoch_ns, merged_ns; /* of the run's own seats: guests are not there all the time */
     uint64_t paused_ns;
+    uint64_t waited_hosts_ns; /* of waited_ns: for the link, which comes when the other hosts have sent what they have */
 };
 
 /* relaxed, here and below: the workers have ended and been waited for, or it is for display */
@@ -95,6 +96,14 @@ static void take_waits(const struct shmt_run *run, struct sums *s, uint32_t w, s
     }
 }
 
+/* Of an own seat. */
+static uint64_t waited_for_hosts(const struct shmt_run *run, const struct shmt_counters *c) {
+    uint64_t ns = 0;
+    for (uint32_t i = 0; i < SHMT_WAITED_FOR && shmt_spec_is_linked(&run->spec); i++)
+        if (load_relaxed(&c->waited_for[i].rank) == run->spec.n_seats + 1) ns += load_relaxed(&c->waited_for[i].ns);
+    return ns;
+}
+
 static double seconds(const _Atomic uint64_t *word, uint64_t now_ns) { return (double)shmt_meter_read(word, now_ns) * 1e-9; }
 
 static void add_seat(const struct shmt_counters *c, bool own, struct sums *s, struct shmtrain_worker_report *w) {
@@ -124,6 +133,7 @@ static void take_worker(const struct shmt_run *run, struct sums *s, uint32_t i, 
     for (uint32_t seat = i * s->seats; seat < (i + 1) * s->seats; seat++) {
         const struct shmt_counters *c = counters_of(run, seat);
         add_seat(c, own, s, w);
+        if (own) s->waited_hosts_ns += waited_for_hosts(run, c);
         samples += load_relaxed(&c->delays.samples);
         delay += load_relaxed(&c->delays.sum);
         shmt_delay_add(&s->delay, &c->delays);
@@ -186,6 +196,7 @@ static void take_totals(struct shmt_run *run, const struct sums *s) {
     r->merges = s->merges;
     r->checkpoint_seconds = (double)s->paused_ns * 1e-9 / (run->spec.n_seats - run->spec.n_guests);
     r->wait_fraction = all > 0 ? (double)s->waited_ns / all : 0;
+    r->wait_hosts_fraction = all > 0 ? fmin(r->wait_fraction, (double)s->waited_hosts_ns / all) : 0;
     r->waits_mostly_for = waits_mostly_for(s, r->wait_fraction);
     r->wait_epoch_fraction = all > 0 ? (double)s->waited_epoch_ns / all : 0;
     r->merge_fraction = all > 0 ? (double)s->merged_ns / all : 0;

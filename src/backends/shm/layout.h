@@ -159,7 +159,7 @@ struct shmt_shm_piece {
     PART(map, unsigned char, seats, pages(plan, l->map_bytes, buffers, 4096), page) /* its touched maps */                     \
     PART(pulled, float, seats, spec->tape.use ? pages(plan, array, 1, page) : 0,                                               \
          page) /* rounds: what a seat's weights were */                                                                        \
-    PART(ring, unsigned char, seats, pages(plan, shmt_ring_bytes(spec->trace_events), 1, 4096), page)                          \
+    PART(ring, unsigned char, seats + l->links, pages(plan, shmt_ring_bytes(spec->trace_events), 1, 4096), page)               \
     PART(tape, unsigned char, seats, pages(plan, shmt_tape_bytes(spec->tape.room), 1, 4096), page) /* rounds: ps/tape.h */     \
     PART(old, unsigned char, seats, pages(plan, undo_bytes(spec, l->planes), 1, 4096), 4096)       /* or its log of a merge */ \
     PART(replica, unsigned char, l->n_replicas, pages(plan, held, copies, held_page), held_page)                               \
@@ -170,6 +170,7 @@ struct shmt_shm_piece {
     PART(far_map, unsigned char, l->touched ? l->far_nodes : 0, l->map_bytes, SHMT_LINE) /* and their touched maps */          \
     PART(merged, uint8_t, merges ? shmt_far_blocks(l->flat.n) : 0, 1,                                                          \
          SHMT_LINE) /* many hosts: 1: blocks that a merge has changed */                                                       \
+    PART(traffic, struct shmt_far_traffic, l->links, sizeof(struct shmt_far_traffic), SHMT_LINE)                               \
     PART(row_place, uint32_t, spec->row_places ? spec->table[0].rows : 0, sizeof(uint32_t), 4096)                              \
     PART(snapshot_clock, uint64_t, spec->pauses.allowed ? seats : 0, sizeof(uint64_t), SHMT_LINE)                              \
     PART(snapshot_loss, double, spec->pauses.allowed ? pieces : 0, sizeof(double), SHMT_LINE)                                  \

@@ -49,14 +49,14 @@ static void populate(struct shmt_shm_seat *p) {
     populate_one(store, &l->tape, p->seat.rank);
 }
 
-static struct shmt_ring *ring_of(const struct shmt_store *store, uint32_t rank) {
+struct shmt_ring *shmt_shm_ring(const struct shmt_store *store, uint32_t rank) {
     return (struct shmt_ring *)(void *)(store->ring + rank * store->layout.ring.each);
 }
 
 static void begin_trace(struct shmt_shm_seat *p) {
     const uint32_t room = p->store->spec.trace_events;
-    if (room == 0 || shmt_shm_is_link(p)) return;
-    shmt_trace_begin(&p->trace, ring_of(p->store, p->seat.rank), room);
+    if (room == 0 || shmt_shm_is_link(p)) return; /* the link traces itself */
+    shmt_trace_begin(&p->trace, shmt_shm_ring(p->store, p->seat.rank), room);
     p->seat.trace = &p->trace;
 }
 
@@ -357,7 +357,7 @@ static struct shmt_tape *tape(struct shmt_store *store, uint32_t rank) {
 }
 
 static const struct shmt_ring *ring(struct shmt_store *store, uint32_t rank) {
-    return store->spec.trace_events > 0 && rank < store->spec.n_seats ? ring_of(store, rank) : NULL;
+    return store->spec.trace_events > 0 && rank < store->spec.n_seats ? shmt_shm_ring(store, rank) : NULL;
 }
 
 static _Atomic uint32_t *stop_word(struct shmt_store *store) { return &store->control->stop; }

@@ -184,6 +184,7 @@ uint8_t *shmt_shm_map(const struct shmt_store *store, uint32_t seat, uint32_t sl
 
 /* The parameters that seat `rank` reads and updates where all gradients are summed: the store's, or its copy of them (equal copies).
  * The rule's state begins flat.n floats behind a copy's, and anywhere else where the store says. */
+struct shmt_ring *shmt_shm_ring(const struct shmt_store *store, uint32_t rank);
 float *shmt_shm_weight_of(const struct shmt_store *store, uint32_t rank);
 float *shmt_shm_state_of(const struct shmt_store *store, uint32_t rank);
 

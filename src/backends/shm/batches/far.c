@@ -121,9 +121,16 @@ static int publish(struct shmt_seat *seat, bool stop) {
     return rc;
 }
 
+static struct shmt_far_traffic *traffic(struct shmt_store *store) { return store->layout.links > 0 ? store->traffic : NULL; }
+
+static struct shmt_ring *ring(struct shmt_store *store) {
+    return store->layout.links > 0 && store->spec.trace_events > 0 ? shmt_shm_ring(store, store->spec.n_seats) : NULL;
+}
+
 /* clang-format off */
 const struct shmt_far_ops SHMT_SHM_FAR = {
-    .live = &SHMT_SHM_FAR_LIVE, .merges = &SHMT_SHM_FAR_MERGES, .pulse = pulse, .claim = claim, .sum = sum, .put = put,
+    .live = &SHMT_SHM_FAR_LIVE, .merges = &SHMT_SHM_FAR_MERGES, .pulse = pulse, .traffic = traffic, .ring = ring,
+    .claim = claim, .sum = sum, .put = put,
     .terms = terms, .put_terms = put_terms, .piece = piece, .put_piece = put_piece,
     .publish = publish};
 /* clang-format on */
