@@ -2,6 +2,8 @@
  * have the same bits: test_hosts.c, test_hosts_live.c. */
 #include "program_hosts_help.h"
 
+#include <signal.h>
+
 #define SPARSE "builtin:sparse:examples=6000,valid=500,features=3000,nonzeros=12"
 #define WIDE   "builtin:sparse:examples=2000,valid=100,features=20000,nonzeros=30"
 #define DENSE  "builtin:digits:examples=600,valid=100"
@@ -37,6 +39,31 @@ static void fewer_bytes_teach_as_much(void **state) {
     assert_true(loss_with("ssp:2", "bf16", "0.2", "logistic", SPARSE, &sent) < 1.05 * loss);
 }
 
+/* Two hosts in `sync` with rounded sums and lists, one of which loses a worker, or not. */
+static void run_rounded(bool kills, char hash[17]) {
+    char other[17];
+    struct program *p[2];
+    choose_ports(2);
+    p[1] = START_HOST("1", "-q", "--json", "-w2", "-e40", "--batch", "64", "--wire", "bf16", WIDE);
+    p[0] = START_HOST("0", "-q", "--json", "-w1", "-e40", "--batch", "64", "--wire", "bf16", WIDE);
+    if (kills) assert_int_equal(kill(program_worker(p[1], 1), SIGKILL), 0);
+    hash_of(p[0], hash);
+    hash_of(p[1], other);
+    assert_string_equal(other, hash);
+    json_t *report = program_json(p[1]);
+    assert_true(program_number(report, "respawns") == kills);
+    json_decref(report);
+}
+
+/* The link has put rounded values in the place of what workers had. */
+static void a_worker_that_dies_changes_no_bit_of_rounded_sums(void **state) {
+    char quiet[17], killed[17];
+    (void)state;
+    run_rounded(false, quiet);
+    run_rounded(true, killed);
+    assert_string_equal(killed, quiet);
+}
+
 /* What topo says that host 0 sends for each batch. */
 static double planned_with(const char *wire) {
     struct program *p =
@@ -55,6 +82,8 @@ static void a_plan_knows_how_long_floats_are(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {PROGRAM_TEST(fewer_bytes_teach_as_much), PROGRAM_TEST(a_plan_knows_how_long_floats_are)};
+    const struct CMUnitTest tests[] = {PROGRAM_TEST(fewer_bytes_teach_as_much),
+                                       PROGRAM_TEST(a_worker_that_dies_changes_no_bit_of_rounded_sums),
+                                       PROGRAM_TEST(a_plan_knows_how_long_floats_are)};
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);
 }
