@@ -14,8 +14,8 @@ static const float WIDE[6] = {1, 2, 3, 4, 5, 6}, WIDE0[6] = {7}, WIDE1[6] = {8};
 static const uint32_t DONE[N_PIECES] = {16, 0, 16, 10, 0, 0};
 static const double LOSS[N_PIECES] = {1.5, 0, 2.25, 0, 0, 0};
 static const uint64_t CLOCKS[2] = {13, 17}, IDS[4] = {3, 5, 1ull << 60, UINT64_MAX};
-static const struct shmtrain_epoch EPOCHS[2] = {{1, 0, 90, 0.25, 0.5, NAN, NAN, NAN, NAN, NAN, {0}},
-                                                {2, 0, 90, 0.5, 0.25, 0.375, 0.9, 0.95, NAN, NAN, {0}}};
+static const struct shmtrain_epoch EPOCHS[2] = {{1, 0, 90, 0.25, 0.5, NAN, NAN, NAN, NAN, NAN, 0, 0, 0, {0}},
+                                                {2, 0, 90, 0.5, 0.25, 0.375, 0.9, 0.95, NAN, NAN, 0, 0, 0, {0}}};
 static const struct shmt_note NOTES[2] = {{"shmtrain.model", "logistic"}, {"shmtrain.features", "4"}};
 
 static struct shmt_checkpoint sample(void) {

@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "consistency/chunks.h"
 #include "consistency/dealing.h"
+#include "consistency/shares.h"
 #include "consistency/mode.h"
 #include "consistency/quorum.h"
 #include "consistency/stages.h"
@@ -383,7 +384,7 @@ static void every_piece_is_asked_for_once_first_those_of_the_own_region(void **s
                 uint8_t asked[1000] = {0};
                 struct shmt_claims claims;
                 uint64_t piece, i = 0;
-                shmt_claims_begin(&claims, n, 0, region, seats);
+                shmt_claims_begin(&claims, n, NULL, 0, region, seats);
                 for (; shmt_claims_next(&claims, &piece); i++) {
                     assert_true(piece < n && !asked[piece]);
                     asked[piece] = 1;
@@ -392,6 +393,76 @@ static void every_piece_is_asked_for_once_first_those_of_the_own_region(void **s
                 assert_int_equal(i, n);
                 assert_false(shmt_claims_next(&claims, &piece));
             }
+}
+
+/* ---- shares of hosts ---- */
+
+/* Whatever shares there are, each item is one host's, and nobody else's. */
+static void assert_each_item_is_somebodys(const struct shmt_shares *shares, uint64_t items) {
+    uint8_t had[1000] = {0};
+    assert_true(items <= sizeof had);
+    for (uint32_t host = 0; host < shares->n_hosts; host++) {
+        struct shmt_share share;
+        shmt_share_of(shares, host, &share);
+        assert_true(share.n_own > 0);
+        for (uint64_t i = 0, n = shmt_share_items(&share, items); i < n; i++) {
+            const uint64_t item = shmt_share_item(&share, i);
+            assert_true(item < items && !had[item]);
+            had[item] = 1;
+        }
+    }
+    for (uint64_t i = 0; i < items; i++) assert_int_equal(had[i], 1);
+}
+
+static void each_item_is_one_hosts_whatever_the_shares(void **state) {
+    static const uint64_t ITEMS[] = {0, 1, 2, 63, 255, 256, 257, 999};
+    (void)state;
+    for (uint32_t n = 1; n <= 64; n++) {
+        struct shmt_shares shares;
+        uint64_t busy[64];
+        shmt_shares_equal(n, &shares);
+        for (uint32_t round = 0; round < 6; round++) {
+            for (size_t k = 0; k < sizeof ITEMS / sizeof *ITEMS; k++) assert_each_item_is_somebodys(&shares, ITEMS[k]);
+            for (uint32_t host = 0; host < n; host++)
+                busy[host] = 1 + shmt_hash64(n, round, host, 0) % (round % 2 ? 100 : UINT64_MAX - 1); /* also what cannot be */
+            const struct shmt_shares last = shares;
+            shmt_shares_by_speed(&last, busy, &shares);
+        }
+    }
+}
+
+/* Hosts of speeds that stay take the same time after some epochs, to a few percent. */
+static void shares_follow_speeds(void **state) {
+    static const uint64_t PACE[3] = {1000, 1300, 4000}; /* ns for an item */
+    struct shmt_shares shares, next;
+    uint64_t busy[3], least = 0, most = 0;
+    (void)state;
+    shmt_shares_equal(3, &shares);
+    for (uint32_t epoch = 0; epoch < 8; epoch++) {
+        least = UINT64_MAX, most = 0;
+        for (uint32_t host = 0; host < 3; host++) {
+            struct shmt_share share;
+            shmt_share_of(&shares, host, &share);
+            busy[host] = shmt_share_items(&share, 100000) * PACE[host];
+            least = busy[host] < least ? busy[host] : least;
+            most = busy[host] > most ? busy[host] : most;
+        }
+        if (epoch == 0) assert_true(most > 3 * least);
+        shmt_shares_by_speed(&shares, busy, &next);
+        shares = next;
+    }
+    assert_true((double)most < 1.07 * (double)least);
+}
+
+static void what_differs_little_or_was_not_measured_changes_no_share(void **state) {
+    static const uint64_t BUSY[][2] = {{1000, 1000}, {1000, 1040}, {0, 1000}, {0, 0}};
+    struct shmt_shares equal, next;
+    (void)state;
+    shmt_shares_equal(2, &equal);
+    for (size_t i = 0; i < sizeof BUSY / sizeof *BUSY; i++) {
+        shmt_shares_by_speed(&equal, BUSY[i], &next);
+        assert_memory_equal(&next, &equal, sizeof equal);
+    }
 }
 
 /* Each share costs what is fair, but for a bin at either end. */
@@ -465,6 +536,9 @@ int main(void) {
         cmocka_unit_test(a_next_life_does_what_was_not_done_and_comes_to_each_meeting_once),
         cmocka_unit_test(every_piece_is_asked_for_once_first_those_of_the_own_region),
         cmocka_unit_test(cuts_are_even_to_a_bin),
+        cmocka_unit_test(each_item_is_one_hosts_whatever_the_shares),
+        cmocka_unit_test(shares_follow_speeds),
+        cmocka_unit_test(what_differs_little_or_was_not_measured_changes_no_share),
         cmocka_unit_test(a_round_is_closed_when_enough_are_there_of_those_who_can_come),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,6 +28,8 @@ static struct {
     uint64_t dealt[MOST_HOSTS];               /* items of this epoch */
     uint32_t trained[4096];                   /* how often each example was, by anybody */
     uint64_t step_ns;                         /* that an item takes, at most */
+    uint64_t slow[MOST_HOSTS];                /* 0, or how many times as long as that it takes there */
+    uint64_t had[MOST_EPOCHS][MOST_HOSTS];    /* items, by epoch */
 } seen;
 
 /* ---- a worker ---- */
@@ -49,11 +51,19 @@ static int train_piece(shmtrain_session *s, const struct shmtrain_work *w, uint6
     return rc;
 }
 
+/* With a bound, shares stay equal. */
+static uint64_t items_of(const struct host *h, uint32_t host) {
+    struct shmt_shares shares;
+    struct shmt_share share;
+    shmt_shares_equal(h->spec.hosts.n, &shares);
+    shmt_share_of(&shares, host, &share);
+    return shmt_share_items(&share, shmt_spec_pieces(&h->spec));
+}
+
 /* Who is at no item, and will get none, is not waited for. */
 static bool has_work(const struct host *h, uint32_t k) {
     const uint32_t host = h->spec.hosts.self;
-    return seen.clock[host][k] != UINT64_MAX &&
-           (seen.in_hand[host][k] || seen.dealt[host] < shmt_spec_pieces_of_host(&h->spec, host));
+    return seen.clock[host][k] != UINT64_MAX && (seen.in_hand[host][k] || seen.dealt[host] < items_of(h, host));
 }
 
 /* What has been counted: by the clocks themselves, as all hosts are fibers of this thread. */
@@ -74,8 +84,10 @@ static int work(struct host *h, shmtrain_session *s) {
         if (*clock == UINT64_MAX) *clock = 0;
         seen.in_hand[h->spec.hosts.self][s->seat->rank] = true;
         seen.dealt[h->spec.hosts.self]++;
+        seen.had[w.epoch][h->spec.hosts.self]++;
         check_bound(h, s);
-        if (seen.step_ns > 0) shmt_host()->sleep_until(shmt_now_ns() + draw(seen.step_ns));
+        const uint64_t slow = seen.slow[h->spec.hosts.self], ns = seen.step_ns > 0 ? draw(seen.step_ns) : 0;
+        if (ns > 0) shmt_host()->sleep_until(shmt_now_ns() + (slow > 0 ? slow : 1) * ns);
         rc = train_piece(s, &w, h->spec.n_examples);
         if (rc == 0 && h->spec.hosts.self == g.stops && w.step >= 5)
             set_bits_relaxed(shmt_backend_at(0)->store->stop_word(h->store), SHMT_STOP_ASKED);
@@ -276,6 +288,34 @@ static void a_host_that_is_lost_or_fails_ends_the_run_of_the_others(void **state
     }
 }
 
+/* So that nobody waits long at the end of an epoch; each example still counts once. */
+static void a_slow_host_gets_fewer_items(void **state) {
+    const struct shmt_loop_spec network = {.n_hosts = 2, .delay_ns = MS / 10, .port_bytes = UINT64_C(8) << 20};
+    (void)state;
+    for (uint64_t seed = 1; seed <= 5; seed++) {
+        begin_live(seed);
+        seen.step_ns = 2 * MS;
+        seen.slow[1] = 3;
+        struct shmt_spec spec = spec_for();
+        spec.policy =
+            (struct shmt_policy){.write = SHMT_WRITE_RACY, .staleness = SHMT_STALENESS_INF, .quorum = SHMT_QUORUM_ALL};
+        spec.n_examples = spec.order.n_examples = 512;
+        spec.table[0].rows = spec.l2_rows[0] = spec.n_examples + SHARED;
+        spec.item = 1;
+        spec.epochs = MOST_EPOCHS;
+        make_hosts(&spec, 2);
+        run(&network);
+        float *first = parameters_of(&g.host[0]);
+        for (uint32_t i = 0; i < g.n; i++) check(&g.host[i], first);
+        free(first);
+        const double pace0 = (double)g.host[0].spec.n_seats, pace1 = (double)g.host[1].spec.n_seats / 3;
+        const double fair = 512 * pace1 / (pace0 + pace1), had = (double)seen.had[MOST_EPOCHS - 1][1];
+        must(seen.had[0][1] == 256, "the first epoch is not shared equally");
+        must(had < (256 + fair) / 2 + 40 || fair > 256, "a slow host has as many items as before");
+        destroy_hosts();
+    }
+}
+
 /* ---- what is sent of what has changed ---- */
 
 #define BLOCKS 8
@@ -408,6 +448,7 @@ int main(void) {
         cmocka_unit_test(the_largest_changes_are_sent_first),
         cmocka_unit_test(a_block_that_waits_is_sent_later_and_its_examples_are_counted_from_when_it_began),
         cmocka_unit_test(what_rounding_leaves_waits_for_the_next_change_or_for_rest),
+        cmocka_unit_test_setup(a_slow_host_gets_fewer_items, deadline),
         cmocka_unit_test_setup(each_example_counts_once_and_all_hosts_have_the_same_bits, deadline),
         cmocka_unit_test_setup(a_stop_that_one_host_asks_for_ends_the_epoch_of_all, deadline),
         cmocka_unit_test_setup(of_blocks_that_are_chosen_each_change_counts_one_part_in_the_hosts, deadline),

@@ -218,7 +218,7 @@ static void *claim_all(void *arg) {
     for (uint32_t epoch = 0; epoch < t->epochs; epoch++) {
         struct shmt_claims claims;
         uint64_t piece;
-        shmt_claims_begin(&claims, t->n, t->self, t->self, t->n_seats);
+        shmt_claims_begin(&claims, t->n, NULL, t->self, t->self, t->n_seats);
         pthread_barrier_wait(t->start);
         if (t->late) usleep(200);
         while (shmt_ledger_claim(t->ledger, &claims, epoch, 0, &piece)) {
@@ -279,7 +279,7 @@ static void the_owner_word_says_who_has_the_piece_in_which_life(void **state) {
     struct shmt_claims claims;
     uint64_t piece;
     (void)state;
-    shmt_claims_begin(&claims, 4, 1, 1, 2);
+    shmt_claims_begin(&claims, 4, NULL, 1, 1, 2);
     assert_true(shmt_ledger_claim(ledger, &claims, 5, 3, &piece));
     assert_int_equal(piece, 2); /* the first one of its own region */
     assert_int_equal(load_relaxed(&ledger[2].owner), (uint64_t)6 << 32 | 3 << 16 | 2);

@@ -20,9 +20,9 @@ struct shmtrain_epoch {
     double valid_loss, valid_accuracy, valid_auc; /* of the parameters at its end, on the validation data */
     double objective,
         bound; /* option tolerance: the objective of the parameters at its end, and what no parameters come below */
-    uint64_t sent_bytes, received_bytes,
-        exchanges; /* over several hosts, by this one, in this epoch: exchanges are batches in `sync`,
-                                                       rounds in the live modes; 0: one host alone, or another program's run */
+    uint64_t sent_bytes, received_bytes; /* over several hosts: by this one, in this epoch */
+    uint64_t
+        exchanges; /* with the others, in this epoch: batches in `sync`, else rounds or merges; 0: one host, or another program's run */
     uint64_t reserved[3];
 };
 
@@ -157,7 +157,7 @@ struct shmtrain_report {
     const char *sim; /* what work takes in virtual time, as option sim has it, with what was measured; "": nothing was said */
     uint32_t hosts, host; /* of the run, and which of them this one is, from 0 (options hosts, rank); 1 and 0: one alone */
     uint64_t sent_bytes, received_bytes; /* between hosts, by this one */
-    double wait_hosts_fraction;          /* the part of wait_fraction that was for other hosts; 0: not measured (option measure) */
+    double wait_hosts_fraction; /* the part of wait_fraction that was for other hosts; 0: not measured (option measure) */
 };
 
 /* What one worker does, seen from outside. */

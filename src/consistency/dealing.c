@@ -5,26 +5,27 @@ static uint64_t region_start(const struct shmt_claims *claims, uint32_t seat) {
     return (uint64_t)((unsigned __int128)claims->n * seat / claims->n_seats);
 }
 
-void shmt_claims_begin(struct shmt_claims *claims, uint64_t n, uint32_t self, uint32_t region, uint32_t n_seats) {
-    *claims = (struct shmt_claims){.n = n, .n_seats = n_seats, .self = self, .region = region, .stride = 1};
+void shmt_claims_begin(struct shmt_claims *claims, uint64_t n, const struct shmt_share *share, uint32_t self, uint32_t region,
+                       uint32_t n_seats) {
+    *claims = (struct shmt_claims){
+        .n = share ? shmt_share_items(share, n) : n, .n_seats = n_seats, .self = self, .region = region, .share = share};
     claims->forward = region_start(claims, region);
     claims->end = region_start(claims, region + 1);
 }
 
-void shmt_claims_every(struct shmt_claims *claims, uint64_t first, uint64_t stride) {
-    claims->first = first;
-    claims->stride = stride;
+static uint64_t piece_at(const struct shmt_claims *claims, uint64_t i) {
+    return claims->share ? shmt_share_item(claims->share, i) : i;
 }
 
 bool shmt_claims_next(struct shmt_claims *claims, uint64_t *piece_out) {
     if (claims->forward < claims->end) {
-        *piece_out = claims->first + claims->stride * claims->forward++;
+        *piece_out = piece_at(claims, claims->forward++);
         return true;
     }
     for (; claims->victim < claims->n_seats; claims->victim++) {
         const uint32_t next = (claims->region + claims->victim + 1) % claims->n_seats;
         if (claims->victim > 0 && claims->back > claims->start) {
-            *piece_out = claims->first + claims->stride * --claims->back;
+            *piece_out = piece_at(claims, --claims->back);
             return true;
         }
         claims->start = region_start(claims, next);

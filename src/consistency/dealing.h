@@ -6,21 +6,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "consistency/shares.h"
+
 /* Where a worker looks next; private to it. */
 struct shmt_claims {
-    uint64_t n;               /* pieces */
-    uint32_t n_seats, region; /* the region that is mine: seats of a NUMA node have neighbouring ones */
-    uint32_t self;            /* my rank */
-    uint64_t forward, end;    /* the next piece of my own region, and where that ends */
-    uint32_t victim;          /* how many regions after mine I am taking from the end of */
-    uint64_t first, stride;   /* the pieces are number `first`, and every stride-th one behind it */
-    uint64_t start, back;     /* taking from the victim: where its region begins; pieces from `back` on are known to be taken */
+    uint64_t n;                     /* pieces */
+    uint32_t n_seats, region;       /* the region that is mine: seats of a NUMA node have neighbouring ones */
+    uint32_t self;                  /* my rank */
+    uint64_t forward, end;          /* the next piece of my own region, and where that ends */
+    uint32_t victim;                /* how many regions after mine I am taking from the end of */
+    const struct shmt_share *share; /* where only some of all pieces are dealt here: which; NULL: all are */
+    uint64_t start, back; /* taking from the victim: where its region begins; pieces from `back` on are known to be taken */
 };
 
-void shmt_claims_begin(struct shmt_claims *claims, uint64_t n, uint32_t self, uint32_t region, uint32_t n_seats);
-
-/* Where the pieces that are dealt here are only some of all: see `first`. 0 and 1 unless it is called. */
-void shmt_claims_every(struct shmt_claims *claims, uint64_t first, uint64_t stride);
+/* `share` (NULL: all pieces are dealt here) has to last as long as the claims. */
+void shmt_claims_begin(struct shmt_claims *claims, uint64_t n, const struct shmt_share *share, uint32_t self, uint32_t region,
+                       uint32_t n_seats);
 
 /* The next piece to ask for; false: I have asked for all. */
 bool shmt_claims_next(struct shmt_claims *claims, uint64_t *piece_out);

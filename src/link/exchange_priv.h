@@ -27,7 +27,8 @@ struct shmt_heard {
     uint64_t life;               /* of the host, as it was first seen; 0: it has not come */
     struct shmt_kept_list early; /* about the turn that follows the one in hand */
     /* rounds, merges */
-    bool rests;                   /* its workers have ended the epoch */
+    bool rests;                   /* its workers have ended the epoch, */
+    uint64_t busy_ns;             /* ... after so long (rounds) */
     uint64_t clock;               /* of the slowest of them who works, in this epoch; UINT64_MAX: none does */
     struct shmt_kept_list blocks; /* of this turn */
     uint64_t next_block;          /* none of those that come is below */
@@ -79,13 +80,15 @@ struct shmt_exchange {
     struct shmt_subtree own[SHMT_MAX_STACK];
     float *left, *rounded; /* where sums are rounded: what that has left; room for the values of a list. NULL: they are not */
     /* rounds */
-    float *base, *seen;             /* (n_floats) what all hosts agreed on last, and what my parameters were in this round, */
-    float *change;                  /* (blocks) ... and what of their change I have sent, */
-    unsigned char *changed;         /* (n_blocks) 1: of this block */
-    uint64_t begun_ns;              /* when the last of the other hosts has begun the round */
-    uint64_t examples, since;       /* that this host had trained on when the round began; of those, since the one before */
-    bool is_weighted;               /* changes are shares, which are added up; else all take their mean */
-    struct shmt_feedback *feedback; /* of rounds that send less than has changed: feedback.h; NULL: they send all of it */
+    float *base, *seen;               /* (n_floats) what all hosts agreed on last, and what my parameters were in this round, */
+    float *change;                    /* (blocks) ... and what of their change I have sent, */
+    unsigned char *changed;           /* (n_blocks) 1: of this block */
+    uint64_t epoch_began_ns, busy_ns; /* of this host's workers: how long they took for the epoch; 0: they are at it */
+    uint64_t begun_ns;                /* when the last of the other hosts has begun the round */
+    uint64_t examples, since;         /* that this host had trained on when the round began; of those, since the one before */
+    bool is_weighted;                 /* changes are shares, which are added up; else all take their mean */
+    /* Of rounds that send less than has changed (feedback.h); NULL: they send all of it. */
+    struct shmt_feedback *feedback;
     /* merges */
     uint32_t n_words;           /* weights, and planes of state */
     struct shmt_payload **sent; /* (n_sent) what I have sent of my copies in this turn */
@@ -145,7 +148,8 @@ void shmt_exchange_take_items(struct shmt_exchange *x, uint32_t from, const stru
 /* As they have said when they began the turn. */
 bool shmt_exchange_all_others_rest(const struct shmt_exchange *x);
 
-/* The turn begins for the others; `rests`: my workers have ended the epoch; else the clock of the slowest of them (rounds). */
+/* The turn begins for the others; `rests`: my workers have ended the epoch, and `clock` is how many nanoseconds they took for it; else
+ * the clock of the slowest of them (rounds). */
 void shmt_exchange_say_begin(struct shmt_exchange *x, uint64_t clock, bool rests);
 
 /* What this host has done of the epoch. */

@@ -28,21 +28,24 @@ static void begin_of(struct shmt_exchange *x, uint32_t from, const struct shmt_p
     heard->begun = true;
     heard->rests = parcel->of == 1;
     heard->stop = parcel->flag;
-    heard->clock = shmt_parcel_clock(parcel);
+    heard->clock = heard->rests ? SHMT_NO_CLOCK : shmt_parcel_clock(parcel);
+    heard->busy_ns = heard->rests ? shmt_parcel_clock(parcel) : 0;
     heard->next_block = 0;
     x->begun_ns = shmt_now_ns();
 }
 
 static void put_pieces(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel) {
     const struct shmt_spec *spec = x->at.spec;
-    const uint64_t pieces = shmt_spec_pieces_of_host(spec, from);
+    struct shmt_share share;
+    shmt_share_of(ops(x)->dealt(x->seat), from, &share);
+    const uint64_t pieces = shmt_share_items(&share, shmt_spec_pieces(spec));
     if (!x->heard[from].rests || parcel->of > pieces || parcel->n > pieces - parcel->of) {
         shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "says that it has done other items than its own", from);
         return;
     }
     for (uint32_t i = 0; i < parcel->n; i++) {
         struct shmt_far_piece piece;
-        const uint64_t number = shmt_spec_piece_of_host(spec, from, parcel->of + i);
+        const uint64_t number = shmt_share_item(&share, parcel->of + i);
         shmt_parcel_piece(parcel, i, &piece);
         if (piece.examples != 0 && piece.examples != shmt_spec_examples_of_step(spec, number)) {
             shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has done another number of examples than an item has", from);
@@ -83,8 +86,9 @@ void shmt_exchange_say_begin(struct shmt_exchange *x, uint64_t clock, bool rests
 }
 
 void shmt_exchange_tell_items(struct shmt_exchange *x) {
-    const struct shmt_spec *spec = x->at.spec;
-    const uint64_t pieces = shmt_spec_pieces_of_host(spec, spec->hosts.self);
+    struct shmt_share share;
+    shmt_share_of(ops(x)->dealt(x->seat), x->at.spec->hosts.self, &share);
+    const uint64_t pieces = shmt_share_items(&share, shmt_spec_pieces(x->at.spec));
     for (uint64_t at = 0, n; at < pieces && x->error.status == 0; at += n) {
         n = shmt_min_u64(SHMT_MOST_PARCEL_PIECES, pieces - at);
         unsigned char *entries;
@@ -93,7 +97,7 @@ void shmt_exchange_tell_items(struct shmt_exchange *x) {
         struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
         for (uint32_t i = 0; payload && i < n; i++) {
             struct shmt_far_piece piece;
-            ops(x)->piece(x->seat, shmt_spec_piece_of_host(spec, spec->hosts.self, at + i), &piece);
+            ops(x)->piece(x->seat, shmt_share_item(&share, at + i), &piece);
             shmt_parcel_put_piece(entries, i, &piece);
         }
         shmt_exchange_send(x, payload);

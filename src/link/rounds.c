@@ -226,7 +226,8 @@ static int do_round(struct shmt_exchange *x, bool *told, uint64_t *took_ns) {
     x->since = shmt_max_u64(x->at.spec->item, examples > x->examples ? examples - x->examples : 0);
     x->examples = shmt_max_u64(x->examples, examples);
     if (x->feedback) shmt_feedback_begin(x, rests == 1);
-    if (x->error.status == 0) shmt_exchange_say_begin(x, rests == 1 ? NO_CLOCK : ops(x)->clock(x->seat), rests == 1);
+    if (rests == 1 && x->busy_ns == 0) x->busy_ns = began_ns - x->epoch_began_ns;
+    if (x->error.status == 0) shmt_exchange_say_begin(x, rests == 1 ? x->busy_ns : ops(x)->clock(x->seat), rests == 1);
     if (x->error.status == 0) send_changes(x);
     if (x->error.status == 0 && rests == 1 && !*told) {
         shmt_exchange_tell_items(x);
@@ -255,10 +256,24 @@ static void pace(struct shmt_exchange *x, uint64_t took_ns) {
     }
 }
 
+/* The items of the next epoch, by how long each host took for its own of this one. Whoever has to wait for the slowest worker's clock gains
+ * nothing by having more of them. */
+static void deal_next(struct shmt_exchange *x) {
+    struct shmt_shares next;
+    uint64_t busy_ns[SHMT_MAX_HOSTS];
+    if (x->at.spec->policy.staleness != SHMT_STALENESS_INF) return;
+    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
+        busy_ns[host] = shmt_exchange_is_other(x, host) ? x->heard[host].busy_ns : x->busy_ns;
+    shmt_shares_by_speed(ops(x)->dealt(x->seat), busy_ns, &next);
+    ops(x)->deal(x->seat, &next);
+}
+
 static int epoch(struct shmt_exchange *x) {
     bool told = false;
     int rc = ops(x)->begin(x->seat);
     if (rc != 1) return rc;
+    x->epoch_began_ns = shmt_now_ns();
+    x->busy_ns = 0;
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) x->heard[host].rests = false;
     for (;;) {
         uint64_t took_ns = 0;
@@ -267,7 +282,9 @@ static int epoch(struct shmt_exchange *x) {
         pace(x, took_ns);
         if (x->error.status != 0) return x->error.status;
     }
-    return rc < 0 ? rc : ops(x)->end(x->seat, x->stop);
+    if (rc < 0) return rc;
+    deal_next(x);
+    return ops(x)->end(x->seat, x->stop);
 }
 
 /* ---- the run ---- */

@@ -15,6 +15,7 @@
 
 #include "base/line.h"
 #include "consistency/chunks.h"
+#include "consistency/shares.h"
 #include "ps/backend_ops.h"
 #include "ps/trace.h"
 #include "update/parts.h"
@@ -45,7 +46,7 @@ struct shmt_far_piece {
 };
 
 /* The live modes: workers go on while the link reads their host's parameters, and brings to them what other hosts have changed
- * (link/rounds.c). Each host deals items of its own (shmt_spec_piece_of_host). */
+ * (link/rounds.c). Each host deals items of its own (consistency/shares.h). */
 struct shmt_far_live_ops {
     /* An epoch begins: 1, or a status. Waits for this host's workers where they meet before they begin. */
     int (*begin)(struct shmt_seat *seat);
@@ -71,6 +72,11 @@ struct shmt_far_live_ops {
      * take for that of the other hosts' slowest one. */
     uint64_t (*clock)(struct shmt_seat *seat);
     void (*reach)(struct shmt_seat *seat, uint64_t clock);
+
+    /* How this epoch's items are dealt to hosts; and how those of the next one will be, to be said while all rest. Equal shares if
+     * nothing is said. */
+    const struct shmt_shares *(*dealt)(struct shmt_seat *seat);
+    void (*deal)(struct shmt_seat *seat, const struct shmt_shares *next);
 
     /* One of this host's items, and one of another's. */
     void (*piece)(struct shmt_seat *seat, uint64_t piece, struct shmt_far_piece *out);

@@ -177,15 +177,7 @@ static inline uint64_t shmt_spec_pieces(const struct shmt_spec *spec) {
     return shmt_spec_steps(spec) * (shmt_policy_is_batched(&spec->policy) ? spec->n_chunks : 1);
 }
 
-/* Live modes over many hosts: every so many pieces one is of host `host`; how many those are, and which the i-th one is. */
 static inline uint32_t shmt_spec_hosts(const struct shmt_spec *spec) { return spec->hosts.n > 0 ? spec->hosts.n : 1; }
-static inline uint64_t shmt_spec_pieces_of_host(const struct shmt_spec *spec, uint32_t host) {
-    const uint64_t pieces = shmt_spec_pieces(spec), n = shmt_spec_hosts(spec);
-    return pieces > host ? (pieces - host - 1) / n + 1 : 0;
-}
-static inline uint64_t shmt_spec_piece_of_host(const struct shmt_spec *spec, uint32_t host, uint64_t i) {
-    return i * shmt_spec_hosts(spec) + host;
-}
 
 /* Examples in step `step` of an epoch. */
 static inline uint64_t shmt_spec_examples_of_step(const struct shmt_spec *spec, uint64_t step) {

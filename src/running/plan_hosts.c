@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "configuration/role.h"
 #include "consistency/chunks.h"
+#include "consistency/shares.h"
 #include "ps/flat.h"
 #include "workers/run.h"
 
@@ -24,10 +25,14 @@ static void plan_batches(const struct shmt_spec *spec, uint32_t host, uint64_t a
     for (uint32_t k = 0; k < n; k++) out->most_bytes += whose[k] == host ? all_bytes : 0;
 }
 
+/* Of the first epoch: later ones are dealt by how fast hosts are. */
 static void plan_items(const struct shmt_spec *spec, uint32_t host, uint64_t all_bytes, struct shmtrain_plan_host *out) {
-    const uint64_t pieces = shmt_spec_pieces_of_host(spec, host);
-    for (uint64_t i = 0; i < pieces; i++)
-        out->examples += shmt_spec_examples_of_step(spec, shmt_spec_piece_of_host(spec, host, i));
+    struct shmt_shares shares;
+    struct shmt_share share;
+    shmt_shares_equal(spec->hosts.n, &shares);
+    shmt_share_of(&shares, host, &share);
+    const uint64_t items = shmt_share_items(&share, shmt_spec_pieces(spec));
+    for (uint64_t i = 0; i < items; i++) out->examples += shmt_spec_examples_of_step(spec, shmt_share_item(&share, i));
     out->most_bytes = all_bytes;
 }
 

@@ -6,10 +6,13 @@
 #include "ps/strata.h"
 
 void shmt_shm_deal_begin(struct shmt_shm_seat *p) {
-    const struct shmt_spec *spec = &p->store->spec;
-    const uint64_t pieces = shmt_spec_pieces_of_host(spec, spec->hosts.self);
-    shmt_claims_begin(&p->claims, pieces, p->seat.rank, shmt_strata_region(spec, p->seat.rank), spec->n_seats);
-    shmt_claims_every(&p->claims, spec->hosts.self, shmt_spec_hosts(spec));
+    const struct shmt_store *store = p->store;
+    const struct shmt_spec *spec = &store->spec;
+    const bool shares = store->layout.links > 0;
+    p->share_epoch = p->epoch;
+    if (shares) shmt_share_of(&store->shares[p->epoch % 2], spec->hosts.self, &p->share);
+    shmt_claims_begin(&p->claims, shmt_spec_pieces(spec), shares ? &p->share : NULL, p->seat.rank,
+                      shmt_strata_region(spec, p->seat.rank), spec->n_seats);
 }
 
 void shmt_shm_stop_counting(struct shmt_shm_seat *p) {
@@ -32,6 +35,7 @@ static bool take_up(struct shmt_shm_seat *p, uint64_t *piece_out) {
 /* 1, 0: there is none, or a status. */
 static int claim_piece(struct shmt_shm_seat *p, uint64_t *piece_out) {
     if (shmt_shm_replays(p)) return shmt_shm_tape_claim(p, piece_out);
+    if (p->share_epoch != p->epoch) shmt_shm_deal_begin(p); /* what it began with was of the epoch before the turn */
     return shmt_ledger_claim(p->store->ledger, &p->claims, p->epoch, p->seat.life, piece_out);
 }
 

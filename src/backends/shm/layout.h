@@ -171,6 +171,7 @@ struct shmt_shm_piece {
     PART(merged, uint8_t, merges ? shmt_far_blocks(l->flat.n) : 0, 1,                                                          \
          SHMT_LINE) /* many hosts: 1: blocks that a merge has changed */                                                       \
     PART(traffic, struct shmt_far_traffic, l->links, sizeof(struct shmt_far_traffic), SHMT_LINE)                               \
+    PART(shares, struct shmt_shares, 2 * l->links, sizeof(struct shmt_shares), SHMT_LINE) /* of items: epoch's number % 2 */   \
     PART(row_place, uint32_t, spec->row_places ? spec->table[0].rows : 0, sizeof(uint32_t), 4096)                              \
     PART(snapshot_clock, uint64_t, spec->pauses.allowed ? seats : 0, sizeof(uint64_t), SHMT_LINE)                              \
     PART(snapshot_loss, double, spec->pauses.allowed ? pieces : 0, sizeof(double), SHMT_LINE)                                  \

@@ -67,7 +67,10 @@ static void begin_words(struct shmt_store *store) {
         store_relaxed(&store->front[seat].alive, 1);
         store_relaxed(&store->front[seat].working, 1);
     }
-    if (store->layout.links > 0) store_relaxed(&store->front[spec->n_seats].alive, 1);
+    if (store->layout.links > 0) {
+        store_relaxed(&store->front[spec->n_seats].alive, 1);
+        for (int i = 0; i < 2; i++) shmt_shares_equal(spec->hosts.n, &store->shares[i]);
+    }
     if (store->layout.links > 0 && shmt_shm_is_live(store)) store_relaxed(&store->front[spec->n_seats].working, 1);
 }
 

@@ -132,12 +132,14 @@ struct shmt_shm_seat {
     struct shmtrain_work work;
     uint64_t piece;            /* the one in hand */
     uint64_t slowest;          /* all but batches: the least clock that I have seen of those who have work */
-    struct shmt_claims claims; /* all but batches: where I look for the next piece */
-    float *scratch;            /* live modes: lent gradients; made when asked for */
-    uint64_t step;             /* aggregate: the batch, within the epoch */
-    uint32_t from, to, chunk;  /* aggregate: my chunks, and the next one */
-    struct shmt_stack stack;   /* aggregate: what my buffers hold */
-    uint64_t cut_step;         /* batches, chief: where it was counted last; SHMT_NO_LIMIT: others took part then */
+    struct shmt_claims claims; /* all but batches: where I look for the next piece, */
+    struct shmt_share share;   /* ... where there are other hosts, of this host's, in epoch share_epoch */
+    uint32_t share_epoch;
+    float *scratch;           /* live modes: lent gradients; made when asked for */
+    uint64_t step;            /* aggregate: the batch, within the epoch */
+    uint32_t from, to, chunk; /* aggregate: my chunks, and the next one */
+    struct shmt_stack stack;  /* aggregate: what my buffers hold */
+    uint64_t cut_step;        /* batches, chief: where it was counted last; SHMT_NO_LIMIT: others took part then */
     uint64_t announced,
         reduced; /* batches: a bit for each table, in this batch: I have said that my gradient of it is complete; my
                                     slice of its sum is there */

@@ -161,6 +161,17 @@ static void shares(struct shmt_seat *seat, uint64_t block, uint64_t n_examples, 
     }
 }
 
+static const struct shmt_shares *dealt(struct shmt_seat *seat) {
+    const struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    return &p->store->shares[p->epoch % 2];
+}
+
+/* Workers look behind the meeting that ends the epoch, which publishes it; who is revived in this one looks at this epoch's. */
+static void deal(struct shmt_seat *seat, const struct shmt_shares *next) {
+    const struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    p->store->shares[(p->epoch + 1) % 2] = *next;
+}
+
 static void piece(struct shmt_seat *seat, uint64_t number, struct shmt_far_piece *out) {
     const struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
     const struct shmt_shm_piece *of = &p->store->ledger[number];
@@ -223,6 +234,8 @@ const struct shmt_far_live_ops SHMT_SHM_FAR_LIVE = {.begin = begin,
                                                     .shares = shares,
                                                     .clock = clock,
                                                     .reach = reach,
+                                                    .dealt = dealt,
+                                                    .deal = deal,
                                                     .piece = piece,
                                                     .put_piece = put_piece,
                                                     .stop = stop,

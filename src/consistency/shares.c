@@ -1,0 +1,86 @@
+/* Shares of hosts: see shares.h. */
+#include "consistency/shares.h"
+
+#include "base/checked.h"
+
+#define STEADY 20 /* a difference below this part of the time is chance */
+
+void shmt_shares_equal(uint32_t n_hosts, struct shmt_shares *out) {
+    *out = (struct shmt_shares){.n_hosts = n_hosts, .n_slots = SHMT_SHARE_SLOTS / n_hosts * n_hosts};
+    for (uint32_t slot = 0; slot < out->n_slots; slot++) out->owner[slot] = (uint8_t)(slot % n_hosts);
+}
+
+static void count_slots(const struct shmt_shares *shares, uint64_t out[SHMT_SHARE_SLOTS]) {
+    for (uint32_t host = 0; host < shares->n_hosts; host++) out[host] = 0;
+    for (uint32_t slot = 0; slot < shares->n_slots; slot++) out[shares->owner[slot]]++;
+}
+
+/* Of n numbers, the first of the largest. */
+static uint32_t largest(const uint64_t *number, uint32_t n) {
+    uint32_t most = 0;
+    for (uint32_t i = 1; i < n; i++)
+        if (number[i] > number[most]) most = i;
+    return most;
+}
+
+/* Slots in proportion to `weight` (largest remainders), but one each at least, which the largest share gives. */
+static void apportion(uint32_t n_hosts, uint32_t n_slots, const uint64_t *weight, uint64_t out[SHMT_SHARE_SLOTS]) {
+    uint64_t all = 0, given = 0, left[SHMT_SHARE_SLOTS];
+    for (uint32_t host = 0; host < n_hosts; host++) all += weight[host];
+    for (uint32_t host = 0; host < n_hosts; host++) {
+        const unsigned __int128 exact = (unsigned __int128)weight[host] * n_slots;
+        out[host] = shmt_max_u64(1, (uint64_t)(exact / all));
+        left[host] = exact < all ? 0 : (uint64_t)(exact % all);
+        given += out[host];
+    }
+    for (; given > n_slots; given--) out[largest(out, n_hosts)]--;
+    for (; given < n_slots; given++) {
+        const uint32_t most = largest(left, n_hosts);
+        out[most]++;
+        left[most] = 0;
+    }
+}
+
+/* Smooth weighted round robin: each host's slots are spread evenly over the turn. */
+static void spread(const uint64_t *n_own, struct shmt_shares *out) {
+    int64_t credit[SHMT_SHARE_SLOTS] = {0};
+    for (uint32_t slot = 0; slot < out->n_slots; slot++) {
+        uint32_t next = 0;
+        for (uint32_t host = 0; host < out->n_hosts; host++) {
+            credit[host] += (int64_t)n_own[host];
+            if (credit[host] > credit[next]) next = host;
+        }
+        credit[next] -= out->n_slots;
+        out->owner[slot] = (uint8_t)next;
+    }
+}
+
+void shmt_shares_by_speed(const struct shmt_shares *last, const uint64_t *busy_ns, struct shmt_shares *out) {
+    uint64_t least = UINT64_MAX, most = 0, weight[SHMT_SHARE_SLOTS] = {0};
+    uint64_t n_own[SHMT_SHARE_SLOTS], fair[SHMT_SHARE_SLOTS];
+    *out = *last;
+    for (uint32_t host = 0; host < last->n_hosts; host++) {
+        least = shmt_min_u64(least, busy_ns[host]);
+        most = shmt_max_u64(most, busy_ns[host]);
+    }
+    if (least == 0 || most - least < most / STEADY) return;
+    count_slots(last, n_own);
+    for (uint32_t host = 0; host < last->n_hosts; host++) /* as many slots in so much time; at least 1, and far from overflow */
+        weight[host] = 1 + (uint64_t)((((unsigned __int128)n_own[host] << 32) * least / busy_ns[host]) >> 16);
+    apportion(last->n_hosts, last->n_slots, weight, fair);
+    for (uint32_t host = 0; host < last->n_hosts; host++) weight[host] = n_own[host] + fair[host];
+    apportion(last->n_hosts, last->n_slots, weight, n_own);
+    spread(n_own, out);
+}
+
+void shmt_share_of(const struct shmt_shares *shares, uint32_t host, struct shmt_share *out) {
+    *out = (struct shmt_share){.n_slots = shares->n_slots};
+    for (uint32_t slot = 0; slot < shares->n_slots; slot++)
+        if (shares->owner[slot] == host) out->own[out->n_own++] = (uint8_t)slot;
+}
+
+uint64_t shmt_share_items(const struct shmt_share *share, uint64_t items) {
+    uint64_t n = items / share->n_slots * share->n_own;
+    for (uint32_t k = 0; k < share->n_own && share->own[k] < items % share->n_slots; k++) n++;
+    return n;
+}
