@@ -15,7 +15,7 @@ static void copy_entry(const struct shmt_parcel *parcel, uint32_t i, unsigned ch
         shmt_parcel_put_piece(entries, i, &piece);
     } else if (parcel->kind == SHMT_PARCEL_BLOCKS) {
         const uint64_t block = shmt_parcel_block(parcel, i, values);
-        shmt_parcel_put_block(entries, i, block, values);
+        (parcel->halves ? shmt_parcel_put_half_block : shmt_parcel_put_block)(entries, i, block, values);
     } else if (parcel->kind == SHMT_PARCEL_PARTS) {
         const uint64_t block = shmt_parcel_part(parcel, i, &part);
         shmt_parcel_put_part(entries, i, block, &part);
@@ -28,8 +28,10 @@ static void copy_entry(const struct shmt_parcel *parcel, uint32_t i, unsigned ch
 static void copy_entries(const struct shmt_parcel *parcel, unsigned char *entries) {
     struct shmt_far_terms terms;
     if (parcel->kind == SHMT_PARCEL_TERMS) {
-        shmt_parcel_terms(parcel, &terms);
-        shmt_parcel_put_terms(entries, &terms);
+        float *values = malloc(parcel->n * sizeof *values + 1);
+        shmt_parcel_terms(parcel, values, &terms);
+        (parcel->halves ? shmt_parcel_put_half_terms : shmt_parcel_put_terms)(entries, &terms);
+        free(values);
         return;
     }
     for (uint32_t i = 0; i < parcel->n; i++) copy_entry(parcel, i, entries);

@@ -116,6 +116,9 @@ static void run_link(struct host *h) {
         rc = shmt_exchange_run(&place, e);
     else
         give_up_host(h);
+    struct shmt_lanes_counts counts;
+    shmt_lanes_count(h->lanes, &counts);
+    h->sent_bytes = counts.sent_bytes;
     h->status[MOST_WORKERS] = rc;
     shmt_agreement_free(agreement);
     shmt_lanes_free(h->lanes);
@@ -187,7 +190,8 @@ void make_hosts(const struct shmt_spec *spec, uint32_t n) {
         struct host *h = &g.host[i];
         h->spec = *spec;
         h->spec.n_seats = h->spec.n_workers = n == 1 ? 1 : 1 + (uint32_t)draw(MOST_WORKERS);
-        h->spec.hosts = (struct shmt_hosts_plan){n, i};
+        h->spec.hosts.n = n;
+        h->spec.hosts.self = i;
         must(shmt_backend_at(0)->create(&h->spec, NULL, &h->store, &e) == 0, e.text);
     }
 }

@@ -23,6 +23,7 @@ struct host {
     double loss[MOST_EPOCHS]; /* as the chief has seen them */
     uint64_t examples[MOST_EPOCHS];
     uint32_t n_epochs;
+    uint64_t sent_bytes;         /* by its link */
     uint32_t life[MOST_WORKERS]; /* of each worker: how often it has died */
 };
 

@@ -17,6 +17,8 @@
 #include <string.h>
 
 #include "base/cpu.h"
+#include "link/bfloat16.h"
+#include "link/parcel.h"
 #include "base/random.h"
 #include "workers/crew.h"
 
@@ -190,6 +192,68 @@ static void parameters_and_losses_are_those_of_one_host(void **state) {
     printf("%llu runs, all as expected\n", (unsigned long long)g.n_runs);
 }
 
+/* With rounded sums bits are not those of one host, but the same on all. */
+static void rounded_sums_are_the_same_on_all_hosts(void **state) {
+    const uint64_t n = hostile_asked("TEST_SEEDS", SANITIZED ? 10 : 80), only = hostile_asked("TEST_SEED", 0);
+    (void)state;
+    for (uint64_t seed = only ? only : 1; seed <= (only ? only : n); seed++) {
+        begin_seed(seed);
+        struct shmt_spec spec = spec_for(seed);
+        spec.hosts.wire = SHMT_WIRE_BF16;
+        make_hosts(&spec, 2 + (uint32_t)draw(MOST_HOSTS - 1));
+        const struct shmt_loop_spec network = hostile_network();
+        run(&network);
+        float *first = parameters_of(&g.host[0]);
+        for (uint32_t i = 0; i < g.n; i++) compare(&g.host[i], &g.host[0], first);
+        free(first);
+        destroy_hosts();
+    }
+}
+
+#define ODD 1.003f /* bfloat16s are 1/128 apart there, and 1/64 from 2 on */
+
+static int push_odd(struct host *h, shmtrain_session *s) {
+    const float odd = ODD;
+    struct shmtrain_work w;
+    int rc;
+    while ((rc = shmtrain_next(s, &w)) == 1) {
+        for (uint64_t i = w.first; i < w.first + w.n && rc >= 0; i++)
+            rc = g.seed % 2 ? push_terms(s, 1, 5, h->spec.table[0].rows, odd) : shmtrain_push(s, 0, 5, 1, &odd);
+        if (rc >= 0) rc = shmtrain_clock(s, NULL);
+        if (rc < 0) break;
+    }
+    return rc;
+}
+
+/* Each sum loses 1 in 700 by rounding: 40 batches would lose a seventh of one. */
+static void what_rounding_leaves_of_a_sum_is_added_to_the_next_one(void **state) {
+    (void)state;
+    g.work = push_odd;
+    for (uint64_t seed = 1; seed <= 8; seed++) {
+        begin_seed(seed);
+        struct shmt_spec spec = spec_for(2);
+        spec.n_examples = spec.order.n_examples = 160;
+        spec.table[0].width = 1;
+        spec.table[0].rows = spec.l2_rows[0] = seed % 4 < 2 ? 3000 : 40000;
+        spec.batch = spec.n_chunks = 4;
+        spec.epochs = 1;
+        spec.rule = (struct shmt_rule){.kind = SHMT_RULE_SGD};
+        spec.rate = (struct shmt_rate){.kind = SHMT_RATE_CONSTANT, .base = 1};
+        spec.hosts.wire = SHMT_WIRE_BF16;
+        make_hosts(&spec, 2);
+        const struct shmt_loop_spec network = hostile_network();
+        run(&network);
+        float *first = parameters_of(&g.host[0]);
+        compare(&g.host[1], &g.host[0], first);
+        const float moved = -first[5], error = moved > 40 * ODD ? moved - 40 * ODD : 40 * ODD - moved;
+        must(error < 0.006f, "what rounding leaves is lost"); /* half of 1/64 from each host, of a mean over four examples */
+        must(moved != 40 * ODD, "nothing was rounded");
+        free(first);
+        destroy_hosts();
+    }
+    g.work = work;
+}
+
 /* Whenever one asks, and whatever the others are at. */
 static void a_stop_that_one_host_asks_for_ends_all_behind_the_same_batch(void **state) {
     (void)state;
@@ -304,12 +368,12 @@ static void what_hosts_cannot_do_yet_is_refused(void **state) {
     (void)state;
     begin_seed(1);
     struct shmt_spec good = spec_for(1);
-    good.hosts = (struct shmt_hosts_plan){2, 1};
+    good.hosts = (struct shmt_hosts_plan){.n = 2, .self = 1};
     assert_int_equal(shmt_spec_check(&good, &e), 0);
     struct shmt_spec spec = good;
     spec.hosts.self = 2;
     refuses(&spec, "at most 64 hosts");
-    spec.hosts = (struct shmt_hosts_plan){SHMT_MAX_HOSTS + 1, 0};
+    spec.hosts = (struct shmt_hosts_plan){.n = SHMT_MAX_HOSTS + 1};
     refuses(&spec, "at most 64 hosts");
     spec = good;
     spec.policy = (struct shmt_policy){.write = SHMT_WRITE_RACY,
@@ -335,6 +399,16 @@ static void what_hosts_cannot_do_yet_is_refused(void **state) {
     spec.rule.kind = SHMT_RULE_SGD;
     spec.count_lost = true;
     refuses(&spec, "lost updates are not counted");
+    spec.count_lost = false;
+    spec.hosts.top_k = 0.1f;
+    assert_int_equal(shmt_spec_check(&spec, &e), 0);
+    spec.hosts.top_k = 1.5f;
+    refuses(&spec, "a share from 0 to 1");
+    spec = good;
+    spec.hosts.wire = SHMT_WIRE_BF16;
+    assert_int_equal(shmt_spec_check(&spec, &e), 0);
+    spec.hosts.top_k = 0.1f;
+    refuses(&spec, "top-k leaves changes for later rounds");
     spec = good;
     spec.fits = true;
     refuses(&spec, ONLY_SYNC);
@@ -350,11 +424,89 @@ static void what_hosts_cannot_do_yet_is_refused(void **state) {
     }
 }
 
+/* ---- floats on the wire ---- */
+
+static float of_bits(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static void floats_are_rounded_to_the_nearest_bfloat16(void **state) {
+    static const struct {
+        uint32_t from, to; /* bits */
+    } CASES[] = {{0, 0},
+                 {0x80000000, 0x8000},
+                 {0x3f800000, 0x3f80},
+                 {0x3f807fff, 0x3f80},
+                 {0x3f808000, 0x3f80}, /* a tie, to even */
+                 {0x3f808001, 0x3f81},
+                 {0x3f818000, 0x3f82}, /* likewise */
+                 {0xbf818001, 0xbf82},
+                 {0x3fffffff, 0x4000}, /* into the exponent */
+                 {0x00000001, 0},
+                 {0x00018000, 2}, /* of numbers that are not normal, too */
+                 {0x7f7f7fff, 0x7f7f},
+                 {0x7f7fffff, 0x7f80}, /* larger than all: infinite, and no other number */
+                 {0xff7f8000, 0xff80},
+                 {0x7f800000, 0x7f80},
+                 {0xff800000, 0xff80},
+                 {0x7f800001, 0x7fc0}, /* no number stays none */
+                 {0xffc12345, 0xffc1}};
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++)
+        assert_int_equal(shmt_bfloat16(of_bits(CASES[i].from)), CASES[i].to);
+    for (uint32_t half = 0; half <= 0xffff; half++) assert_int_equal(shmt_bfloat16(shmt_of_bfloat16((uint16_t)half)), half);
+}
+
+static void halves_of_blocks_and_terms_arrive_and_their_lengths_are_checked(void **state) {
+    const struct shmt_parcel blocks = {.kind = SHMT_PARCEL_BLOCKS, .n = 3, .number = 9, .halves = true},
+                             lists = {.kind = SHMT_PARCEL_TERMS, .of = 1, .n = 5, .number = 9, .flag = true, .halves = true};
+    static const uint32_t ID[] = {7, 1, 7, 400, 3};
+    float values[SHMT_FAR_BLOCK], found[SHMT_FAR_BLOCK], many[3 * SHMT_FAR_BLOCK];
+    unsigned char *entries;
+    struct shmt_parcel out;
+    struct shmt_far_terms terms;
+    const char *why;
+    (void)state;
+    for (uint32_t i = 0; i < SHMT_FAR_BLOCK; i++) values[i] = (float)i - 100.25f;
+    struct shmt_payload *payload = shmt_parcel_make(&blocks, &entries);
+    for (uint32_t i = 0; i < 2; i++) shmt_parcel_put_half_block(entries, i, 10 + i, values);
+    shmt_parcel_end(payload, 2);
+    assert_int_equal(payload->n, 24 + 2 * (8 + 2 * SHMT_FAR_BLOCK));
+    assert_true(shmt_parcel_read(payload->bytes, payload->n, &out, &why) && out.n == 2 && out.halves);
+    assert_int_equal(shmt_parcel_block(&out, 1, found), 11);
+    for (uint32_t i = 0; i < SHMT_FAR_BLOCK; i++) assert_true(found[i] == shmt_of_bfloat16(shmt_bfloat16(values[i])));
+    for (uint64_t n = 0; n < payload->n; n++) assert_false(shmt_parcel_read(payload->bytes, n, &out, &why));
+    shmt_payload_drop(payload);
+
+    payload = shmt_parcel_make(&lists, &entries);
+    shmt_parcel_put_half_terms(entries, &(struct shmt_far_terms){.n = 5, .id = ID, .value = values});
+    assert_int_equal(payload->n, 24 + 5 * 6);
+    assert_true(shmt_parcel_read(payload->bytes, payload->n, &out, &why) && out.flag && out.halves);
+    shmt_parcel_terms(&out, many, &terms);
+    assert_true(terms.n == 5 && terms.summed && memcmp(terms.id, ID, sizeof ID) == 0);
+    for (uint32_t i = 0; i < 5; i++) assert_true(((const float *)terms.value)[i] == shmt_of_bfloat16(shmt_bfloat16(values[i])));
+    assert_false(shmt_parcel_read(payload->bytes, payload->n - 2, &out, &why));
+    ((unsigned char *)(payload + 1))[2] = 0; /* as if they were floats */
+    assert_false(shmt_parcel_read(payload->bytes, payload->n, &out, &why));
+    ((unsigned char *)(payload + 1))[2] = 2;
+    assert_false(shmt_parcel_read(payload->bytes, payload->n, &out, &why));
+    ((unsigned char *)(payload + 1))[2] = 1;
+    ((unsigned char *)(payload + 1))[0] = SHMT_PARCEL_END; /* which has no floats */
+    assert_false(shmt_parcel_read(payload->bytes, 24, &out, &why));
+    shmt_payload_drop(payload);
+}
+
 int main(void) {
     g.work = work;
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(floats_are_rounded_to_the_nearest_bfloat16),
+        cmocka_unit_test(halves_of_blocks_and_terms_arrive_and_their_lengths_are_checked),
         cmocka_unit_test(what_hosts_cannot_do_yet_is_refused),
         cmocka_unit_test_setup(parameters_and_losses_are_those_of_one_host, deadline),
+        cmocka_unit_test_setup(rounded_sums_are_the_same_on_all_hosts, deadline),
+        cmocka_unit_test_setup(what_rounding_leaves_of_a_sum_is_added_to_the_next_one, deadline),
         cmocka_unit_test_setup(a_stop_that_one_host_asks_for_ends_all_behind_the_same_batch, deadline),
         cmocka_unit_test_setup(a_host_that_is_lost_ends_the_run_of_the_others_and_is_named, deadline),
         cmocka_unit_test_setup(a_host_that_restarts_ends_the_run_of_the_others, deadline),

@@ -9,15 +9,18 @@
 #include "hosts_help.h"
 #include "sanitized.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/cpu.h"
 #include "base/random.h"
+#include "link/feedback.h"
 #include "workers/crew.h"
 
-#define SHARED 8 /* rows behind those of examples, which all push to */
+#define SHARED 8                 /* rows behind those of examples, which all push to */
+#define STEP   (1 + 1.0f / 4096) /* of an example's row: no bfloat16, and exact sums */
 
 static struct {
     uint64_t clock[MOST_HOSTS][MOST_WORKERS]; /* of this epoch; UINT64_MAX: it has no work (any more) */
@@ -31,9 +34,9 @@ static struct {
 
 /* ---- a worker ---- */
 
-/* Example i brings its own row one up: with plain steps of rate 1, and a gradient of which an item takes the mean. */
+/* Example i brings its own row a step up: with plain steps of rate 1, and a gradient of which an item takes the mean. */
 static int train_piece(shmtrain_session *s, const struct shmtrain_work *w, uint64_t n_examples) {
-    const float up = -(float)w->n;
+    const float up = -STEP * (float)w->n;
     int rc = 0;
     for (uint64_t i = w->first; i < w->first + w->n && rc == 0; i++) {
         float at = 0, pull_back;
@@ -127,6 +130,9 @@ static struct shmt_spec spec_for(void) {
     spec.cpu = SHMT_CPU_PORTABLE;
     spec.curvatures = draw(2) == 0; /* which are 0 here: shares are 1 */
     spec.order.shuffle = false;     /* place i is example i */
+    if (draw(2)) spec.hosts.wire = SHMT_WIRE_BF16;
+    if (draw(3) == 0) spec.hosts.top_k = (float)(1 + draw(60)) / 100;
+    if (spec.hosts.top_k > 0) spec.curvatures = true; /* else of what one host alone changes, others take a part */
     return spec;
 }
 
@@ -152,7 +158,7 @@ static void check(const struct host *h, const float *first) {
         must(h->loss[epoch] == (double)h->spec.n_examples, "an epoch has not all losses, or more");
     }
     for (uint64_t i = 0; i < h->spec.n_examples; i++)
-        must(found[i] == (float)h->spec.epochs, "an example was lost, or counted twice");
+        must(found[i] == STEP * (float)h->spec.epochs, "an example was lost, or counted twice");
     for (uint64_t i = 0; i < h->spec.n_examples; i++)
         must(seen.trained[i] == h->spec.epochs, "an example was trained on twice, or not at all");
     free(found);
@@ -194,10 +200,64 @@ static void a_stop_that_one_host_asks_for_ends_the_epoch_of_all(void **state) {
         for (uint32_t i = 0; i < g.n; i++) compare(&g.host[i], &g.host[0], first);
         double sum = 0;
         for (uint64_t i = 0; i < spec.n_examples; i++) sum += (double)first[i];
-        must(sum == (double)g.host[0].examples[0], "what counts was not trained, or the other way round");
+        must(sum == (double)STEP * (double)g.host[0].examples[0], "an example was lost, or counted twice");
         free(first);
         destroy_hosts();
     }
+}
+
+/* A host's blocks go in other rounds than those of the others, who may yet change them. */
+static void of_blocks_that_are_chosen_each_change_counts_one_part_in_the_hosts(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        begin_live(seed);
+        struct shmt_spec spec = spec_for();
+        spec.curvatures = false;
+        spec.hosts.top_k = 0.3f;
+        make_hosts(&spec, seed % 2 ? 2 : 4); /* so that parts are exact */
+        const struct shmt_loop_spec network = hostile_network();
+        run(&network);
+        float *first = parameters_of(&g.host[0]);
+        for (uint32_t i = 0; i < g.n; i++) compare(&g.host[i], &g.host[0], first);
+        for (uint64_t i = 0; i < spec.n_examples; i++)
+            must(first[i] == STEP * (float)spec.epochs / (float)g.n, "a change counts more or less than its part");
+        free(first);
+        destroy_hosts();
+    }
+}
+
+/* Two hosts in virtual time, whose network is quick: of 4000 examples, as many rounds as there are. */
+static uint64_t bytes_with(enum shmt_wire wire, float top_k) {
+    begin_live(1);
+    seen.step_ns = 3 * MS;
+    struct shmt_spec spec = spec_for();
+    spec.policy = (struct shmt_policy){.write = SHMT_WRITE_RACY, .staleness = SHMT_STALENESS_INF, .quorum = SHMT_QUORUM_ALL};
+    spec.n_examples = spec.order.n_examples = 4000;
+    spec.table[0].rows = spec.l2_rows[0] = spec.n_examples + SHARED;
+    spec.item = 8;
+    spec.epochs = 1;
+    spec.curvatures = true;
+    spec.hosts.wire = wire;
+    spec.hosts.top_k = top_k;
+    make_hosts(&spec, 2);
+    const struct shmt_loop_spec network = {.n_hosts = 2, .delay_ns = MS / 10, .port_bytes = UINT64_C(8) << 20};
+    run(&network);
+    float *first = parameters_of(&g.host[0]);
+    for (uint32_t i = 0; i < g.n; i++) check(&g.host[i], first);
+    free(first);
+    destroy_hosts();
+    return g.host[0].sent_bytes;
+}
+
+static void halves_and_chosen_blocks_are_fewer_bytes(void **state) {
+    const uint64_t all = bytes_with(SHMT_WIRE_F32, 1), halves = bytes_with(SHMT_WIRE_BF16, 1),
+                   chosen = bytes_with(SHMT_WIRE_F32, 0.2f), both = bytes_with(SHMT_WIRE_BF16, 0.2f);
+    (void)state;
+    printf("%llu bytes; bf16 %llu, top-k %llu, both %llu\n", (unsigned long long)all, (unsigned long long)halves,
+           (unsigned long long)chosen, (unsigned long long)both);
+    assert_true(halves < all * 3 / 4);
+    assert_true(chosen < all * 3 / 4);
+    assert_true(both < halves && both < chosen);
 }
 
 static void a_host_that_is_lost_or_fails_ends_the_run_of_the_others(void **state) {
@@ -256,11 +316,143 @@ static void a_slow_host_gets_fewer_items(void **state) {
     }
 }
 
+/* ---- what is sent of what has changed ---- */
+
+#define BLOCKS 8
+
+static struct {
+    struct shmt_exchange x;
+    struct shmt_spec spec;
+    float base[BLOCKS * SHMT_FAR_BLOCK], seen[BLOCKS * SHMT_FAR_BLOCK], change[BLOCKS * SHMT_FAR_BLOCK];
+    unsigned char changed[BLOCKS];
+} alone;
+
+static void make_feedback(enum shmt_wire wire, float top_k) {
+    memset(&alone, 0, sizeof alone);
+    alone.spec.hosts = (struct shmt_hosts_plan){.n = 2, .wire = wire, .top_k = top_k};
+    alone.x = (struct shmt_exchange){.at.spec = &alone.spec,
+                                     .n_floats = BLOCKS * SHMT_FAR_BLOCK,
+                                     .n_blocks = BLOCKS,
+                                     .base = alone.base,
+                                     .seen = alone.seen,
+                                     .change = alone.change,
+                                     .changed = alone.changed};
+    assert_int_equal(shmt_feedback_plan(&alone.x), 0);
+    shmt_feedback_start(&alone.x);
+}
+
+/* The first float of each block reads so; as a round looks at it. */
+static void look(const float *now) {
+    for (uint64_t block = 0; block < BLOCKS; block++) {
+        const uint64_t at = block * SHMT_FAR_BLOCK;
+        float read[SHMT_FAR_BLOCK] = {now[block]}, was[SHMT_FAR_BLOCK];
+        const bool differs = memcmp(read, alone.base + at, sizeof read) != 0;
+        alone.changed[block] = shmt_feedback_is_due(&alone.x, block, differs, read);
+        memcpy(was, alone.seen + at, sizeof was);
+        memcpy(alone.seen + at, read, sizeof read);
+        if (!alone.changed[block]) continue;
+        for (uint32_t i = 0; i < SHMT_FAR_BLOCK; i++) alone.change[at + i] = read[i] - alone.base[at + i];
+        shmt_feedback_round(&alone.x, block, SHMT_FAR_BLOCK, NULL, was);
+    }
+}
+
+static void are_changed(const char *expected) {
+    for (uint64_t block = 0; block < BLOCKS; block++) assert_int_equal(alone.changed[block], expected[block] - '0');
+}
+
+static void the_largest_changes_are_sent_first(void **state) {
+    (void)state;
+    make_feedback(SHMT_WIRE_F32, 0.25f);
+    alone.x.examples = 100;
+    alone.x.since = 10;
+    shmt_feedback_begin(&alone.x, false);
+    look((float[BLOCKS]){1, -3, 0, 2.5f, 2, 3, 0.1f, 1});
+    are_changed("11011111");
+    shmt_feedback_choose(&alone.x);
+    are_changed("01000100"); /* a quarter of seven: two, whatever their signs */
+    assert_int_equal(shmt_feedback_examples(&alone.x, 3), 10);
+    shmt_feedback_start(&alone.x);
+    look((float[BLOCKS]){1, 1, 1, 1, 1, NAN, 1, 1e30f});
+    shmt_feedback_choose(&alone.x);
+    are_changed("00000101"); /* what is no number is not left behind */
+    shmt_feedback_start(&alone.x);
+    look((float[BLOCKS]){0, 1, 1, 1, 1, 1, 0, 0});
+    shmt_feedback_choose(&alone.x);
+    are_changed("01100000"); /* of equals the first */
+    shmt_feedback_start(&alone.x);
+    look((float[BLOCKS]){0, 0, 0, 0, 1e-30f, 0, 0, 0});
+    shmt_feedback_choose(&alone.x);
+    are_changed("00001000"); /* one at least */
+    shmt_feedback_free(&alone.x);
+}
+
+/* Its share is that of a change of all the examples since it was sent last. */
+static void a_block_that_waits_is_sent_later_and_its_examples_are_counted_from_when_it_began(void **state) {
+    static const float NOW[BLOCKS] = {4, 3, 2};
+    (void)state;
+    make_feedback(SHMT_WIRE_F32, 0.3f);
+    for (uint64_t round = 1; round <= 3; round++) {
+        alone.x.examples = 1000 + 10 * round;
+        alone.x.since = 10;
+        shmt_feedback_begin(&alone.x, false);
+        look(NOW); /* nobody changes them any more */
+        are_changed(round == 1 ? "11100000" : round == 2 ? "01100000" : "00100000");
+        for (uint64_t block = round - 1; block < 3; block++)
+            assert_int_equal(shmt_feedback_examples(&alone.x, block), 10 * round);
+        shmt_feedback_choose(&alone.x);
+        are_changed(round == 1 ? "10000000" : round == 2 ? "01000000" : "00100000");
+        for (uint64_t block = 0; block < BLOCKS; block++) {
+            const float agreed[SHMT_FAR_BLOCK] = {block < round ? NOW[block] : 0};
+            float change[SHMT_FAR_BLOCK];
+            shmt_feedback_bring(&alone.x, block, SHMT_FAR_BLOCK, agreed, change);
+            assert_true(change[0] == 0); /* nobody else has changed anything */
+            memcpy(alone.base + block * SHMT_FAR_BLOCK, agreed, sizeof agreed);
+        }
+    }
+    shmt_feedback_free(&alone.x);
+}
+
+static void what_rounding_leaves_waits_for_the_next_change_or_for_rest(void **state) {
+    static const float ODD[BLOCKS] = {1 + 0x1p-12f}, MORE[BLOCKS] = {2 + 0x1p-12f};
+    const float agreed[SHMT_FAR_BLOCK] = {1}, then[SHMT_FAR_BLOCK] = {2};
+    float change[SHMT_FAR_BLOCK];
+    (void)state;
+    make_feedback(SHMT_WIRE_BF16, 1);
+    shmt_feedback_begin(&alone.x, false);
+    assert_true(shmt_feedback_sends_halves(&alone.x));
+    look(ODD);
+    are_changed("10000000");
+    assert_true(alone.change[0] == 1);
+    shmt_feedback_bring(&alone.x, 0, SHMT_FAR_BLOCK, agreed, change);
+    memcpy(alone.base, agreed, sizeof agreed);
+    assert_true(change[0] == 0);
+    look(ODD); /* as it was left */
+    are_changed("00000000");
+    look(MORE);
+    are_changed("10000000");
+    assert_true(alone.change[0] == 1); /* and what had been left, which is rounded again */
+    shmt_feedback_bring(&alone.x, 0, SHMT_FAR_BLOCK, then, change);
+    memcpy(alone.base, then, sizeof then);
+    look(MORE);
+    are_changed("00000000");
+    shmt_feedback_begin(&alone.x, true);
+    assert_false(shmt_feedback_sends_halves(&alone.x));
+    look(MORE);
+    are_changed("10000000");
+    assert_true(alone.change[0] == 0x1p-12f);
+    shmt_feedback_free(&alone.x);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_largest_changes_are_sent_first),
+        cmocka_unit_test(a_block_that_waits_is_sent_later_and_its_examples_are_counted_from_when_it_began),
+        cmocka_unit_test(what_rounding_leaves_waits_for_the_next_change_or_for_rest),
         cmocka_unit_test_setup(a_slow_host_gets_fewer_items, deadline),
         cmocka_unit_test_setup(each_example_counts_once_and_all_hosts_have_the_same_bits, deadline),
         cmocka_unit_test_setup(a_stop_that_one_host_asks_for_ends_the_epoch_of_all, deadline),
+        cmocka_unit_test_setup(of_blocks_that_are_chosen_each_change_counts_one_part_in_the_hosts, deadline),
+        cmocka_unit_test_setup(halves_and_chosen_blocks_are_fewer_bytes, deadline),
         cmocka_unit_test_setup(a_host_that_is_lost_or_fails_ends_the_run_of_the_others, deadline)};
     g.work = work;
     g.begins = true;

@@ -185,6 +185,7 @@ static void what_differs_is_named_on_all_hosts(void **state) {
                                            {"--rate=0.5", "-q", SPARSE, "differ in rate: "},
                                            {"--epochs=3", "-q", SPARSE, "differ in epochs: "},
                                            {"--mode=local:4", "--mode=local:8", SPARSE, "differ in merge_every: "},
+                                           {"--wire=bf16", "-q", SPARSE, "differ in wire: "},
                                            {"--seed=2", "-q", SPARSE, "differ in training data: "}};
     (void)state;
     for (size_t i = 0; i < sizeof OTHER / sizeof *OTHER; i++) {
@@ -236,6 +237,14 @@ static void options_that_do_not_fit_are_refused(void **state) {
          {"--role=worker", "--task-index=0", "--worker-hosts=a:1,b:2", "--backend=plain", "-w1", SPARSE}},
         {2, "--role \"\": expected NAME", {SPARSE, "--job_name"}},
         {2, "expected a time from 2s to 24h", {"--host-timeout", "1ms", SPARSE}},
+        {2, "--wire f16: expected one of f32|bf16", {"--wire", "f16", SPARSE}},
+        {2, "--top-k 0: expected a number from 1e-06 to 1", {"--top-k", "0", SPARSE}},
+        {2,
+         "top-k leaves changes for later rounds",
+         {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--top-k=0.1", SPARSE}},
+        {2,
+         "copies that meet to merge are sent whole",
+         {"--hosts=a:1,b:2", "--rank=0", "--insecure", "--mode=local", "--wire=bf16", SPARSE}},
         {2, "launch needs --hosts a,b or --local N", {"launch", "--", "-e", "1"}},
         {2, "--local 0: expected a number of hosts", {"launch", "--local", "0", "--", "-e", "1"}},
         {2, "launch does not use --epochs", {"launch", "--local", "2", "-e", "1", SPARSE}}};

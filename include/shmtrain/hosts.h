@@ -1,7 +1,7 @@
-/* Runs over several hosts (options hosts, rank, key, peers, insecure, host-timeout): each host runs the same program with the same
- * options but for its rank and its number of workers. All read the same data; each trains a part of every batch, and all have the same
- * parameters, bit by bit. What goes over the network, and what each failure looks like: docs/cluster.md. In the place of hosts and rank
- * there may be role, task-index, ps-hosts and worker-hosts, as TensorFlow has them: docs/from-other-systems.md. */
+/* Runs over several hosts (options hosts, rank, key, peers, insecure, host-timeout, wire, top-k): each host runs the same program with
+ * the same options but for its rank and its number of workers. All read the same data; each trains a part of every batch, and all have
+ * the same parameters, bit by bit. What goes over the network, and what each failure looks like: docs/cluster.md. In the place of hosts
+ * and rank there may be role, task-index, ps-hosts and worker-hosts, as TensorFlow has them: docs/from-other-systems.md. */
 #ifndef SHMTRAIN_HOSTS_H
 #define SHMTRAIN_HOSTS_H
 

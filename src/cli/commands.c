@@ -11,7 +11,7 @@
 #define NOT_COMPARED                                                                                                  \
     "-mode -name -guests -metrics -trace -record -replay -steps -tolerance -log-every "                               \
     "-checkpoint -checkpoint-every -keep -resume -hosts -rank -role -task-index -ps-hosts -worker-hosts -key -peers " \
-    "-insecure -host-timeout "
+    "-insecure -host-timeout -wire -top-k "
 #define TABLES  "input-format label categorical ignore delimiter header " /* how text is read */
 #define SCORING "workers threads seed backend spawn bind " TABLES         /* what scoring with a model goes by */
 

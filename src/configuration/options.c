@@ -238,6 +238,10 @@ static const struct shmt_option_row ROWS[] = {
      SWITCH, AT(insecure), 0, 1, NULL},
     {{"host-timeout", 0, "T", "10s", ENV("HOST_TIMEOUT"), HOSTS, "a host that is silent for so long is lost"},
      TEXT, AT(host_timeout), 0, 0, NULL},
+    {{"wire", 0, "HOW", "f32", ENV("WIRE"), HOSTS, "floats between hosts: f32, or bf16, which is half as long"},
+     CHOICE, AT(wire), 0, 0, "f32|bf16"},
+    {{"top-k", 0, "X", "1", ENV("TOP_K"), HOSTS, "live modes: send this share of what has changed, the largest first"},
+     REAL, AT(top_k), 1e-6, 1, NULL},
 };
 /* clang-format on */
 

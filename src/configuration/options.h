@@ -98,6 +98,8 @@ struct shmt_config {
     char *key, *peers; /* files; "": none */
     uint64_t insecure;
     char *host_timeout; /* a time */
+    uint64_t wire;      /* enum shmt_wire */
+    double top_k;       /* 1: everything */
     char *mode;         /* "auto": by the model's cost */
     char *staleness;    /* "": as the mode says */
     struct shmt_axes axes;

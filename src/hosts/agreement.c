@@ -65,6 +65,8 @@ static void state_spec(struct shmt_facts *out, const struct shmt_run *run) {
     shmt_facts_add(out, "order of columns", "%s", spec->row_places ? "by frequency" : "as given");
     shmt_facts_add(out, "curvatures", "%s", spec->curvatures ? "known" : "not known");
     if (spec->max_steps != SHMT_NO_LIMIT) shmt_facts_add(out, "steps", "%llu", (unsigned long long)spec->max_steps);
+    shmt_facts_add(out, "wire", "%s", spec->hosts.wire == SHMT_WIRE_BF16 ? "bf16" : "f32");
+    shmt_facts_add(out, "top-k", "%.9g", (double)spec->hosts.top_k);
     shmt_facts_add(out, "target-loss", "%.9g", run->config->target_loss);
     shmt_facts_add(out, "keep", "%s", run->config->keep == SHMT_KEEP_BEST ? "best" : "the last epoch's");
     shmt_facts_add(out, "bias", "%llu", (unsigned long long)run->config->bias);

@@ -1,10 +1,52 @@
-/* Batches over many hosts: the turns of an exchange (exchange_priv.h) in `sync`. A host's part of one is the sums of its own subtrees. */
+/* Batches over many hosts: the turns of an exchange (exchange_priv.h) in `sync`. A host's part of one is the sums of its own subtrees.
+ *
+ * With --wire bf16 sums are rounded to bfloat16, which all hosts add up, the sender too, so that all have the same parameters. What
+ * rounding leaves of a sum is added to the next one of the same subtree that is not zero (error feedback: Seide et al. 2014, Stich et
+ * al. 2018); what it leaves of a term, to the next term of the same parameter. What is left at the end of the run is lost. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
+#include "link/bfloat16.h"
 #include "link/exchange_priv.h"
 #include "link/little_endian.h"
 #include "sync/host.h"
+
+/* ---- rounding ---- */
+
+static bool rounds(const struct shmt_exchange *x) { return x->left != NULL; }
+
+/* Of own sum `node`, or behind the last one of terms: what rounding has left so far. */
+static float *left_of(const struct shmt_exchange *x, uint32_t node) { return x->left + node * x->n_blocks * SHMT_FAR_BLOCK; }
+
+/* Rounds x and what was left. What is infinite leaves nothing. */
+static inline float round_one(float x, float *left) {
+    const float exact = x + *left, rounded = shmt_of_bfloat16(shmt_bfloat16(exact)), rest = exact - rounded;
+    *left = rest - rest == 0 ? rest : 0;
+    return rounded;
+}
+
+/* What this host adds up for an own sum is what the others get. */
+static void round_block(struct shmt_exchange *x, uint32_t node, uint64_t block, float values[SHMT_FAR_BLOCK]) {
+    float *left = left_of(x, node) + block * SHMT_FAR_BLOCK;
+    for (uint32_t i = 0; i < SHMT_FAR_BLOCK; i++) values[i] = round_one(values[i], &left[i]);
+    x->at.backend->far->put(x->seat, x->first_node[x->at.spec->hosts.self] + node, block, values);
+}
+
+/* The same of a list: its values are x->rounded from then on. false: it has a term that there cannot be. */
+static bool round_terms(struct shmt_exchange *x, struct shmt_far_terms *terms) {
+    float *left = left_of(x, x->n_own);
+    if (terms->n > shmt_flat_terms(x->at.spec)) return false;
+    for (uint32_t k = 0; k < terms->n; k++) {
+        const uint64_t id = shmt_get_little((const unsigned char *)terms->id + k * sizeof(uint32_t), sizeof(uint32_t));
+        float value;
+        if (id >= x->n_floats) return false;
+        memcpy(&value, (const unsigned char *)terms->value + k * sizeof value, sizeof value);
+        x->rounded[k] = round_one(value, &left[id]);
+    }
+    terms->value = x->rounded;
+    return true;
+}
 
 /* ---- what comes ---- */
 
@@ -49,7 +91,7 @@ static void put_blocks(struct shmt_exchange *x, uint32_t from, const struct shmt
     for (uint32_t i = 0; i < parcel->n; i++) {
         float values[SHMT_FAR_BLOCK];
         const uint64_t block = shmt_parcel_block(parcel, i, values);
-        if (block >= x->n_blocks) {
+        if (block >= x->n_blocks || parcel->halves != rounds(x)) {
             shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has sent a sum of parameters that there are not", from);
             return;
         }
@@ -62,9 +104,10 @@ static void put_terms(struct shmt_exchange *x, uint32_t from, const struct shmt_
     uint32_t first, behind;
     struct shmt_far_terms terms;
     shmt_chunk_share(x->at.spec->n_chunks, from, x->at.spec->hosts.n, &first, &behind);
-    bool is_good = x->heard[from].begun && parcel->of >= first && parcel->of < behind;
-    shmt_parcel_terms(parcel, &terms);
-    for (uint32_t i = 0; i < terms.n && is_good; i++)
+    bool is_good = x->heard[from].begun && parcel->of >= first && parcel->of < behind && parcel->halves == rounds(x) &&
+                   parcel->n <= shmt_flat_terms(x->at.spec);
+    if (is_good) shmt_parcel_terms(parcel, x->rounded, &terms);
+    for (uint32_t i = 0; is_good && i < terms.n; i++)
         is_good = shmt_get_little(parcel->entries + i * sizeof(uint32_t), sizeof(uint32_t)) < x->n_floats;
     if (!is_good || !x->at.backend->far->put_terms(x->seat, parcel->of, &terms))
         shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has sent a list of terms that there cannot be", from);
@@ -116,9 +159,11 @@ static void send_terms(struct shmt_exchange *x, uint32_t chunk) {
     unsigned char *entries;
     if (!x->at.backend->far->terms(x->seat, chunk, &terms) || (terms.n == 0 && !terms.summed)) return;
     const struct shmt_parcel parcel = {
-        .kind = SHMT_PARCEL_TERMS, .of = chunk, .n = terms.n, .number = x->number, .flag = terms.summed};
+        .kind = SHMT_PARCEL_TERMS, .of = chunk, .n = terms.n, .number = x->number, .flag = terms.summed, .halves = rounds(x)};
+    if (rounds(x) && (!round_terms(x, &terms) || !x->at.backend->far->put_terms(x->seat, chunk, &terms)))
+        shmt_fail(&x->error, SHMTRAIN_E_USAGE, "a list of gradients has terms of parameters that there are not");
     struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
-    if (payload) shmt_parcel_put_terms(entries, &terms);
+    if (payload) (rounds(x) ? shmt_parcel_put_half_terms : shmt_parcel_put_terms)(entries, &terms);
     shmt_exchange_send(x, payload);
 }
 
@@ -131,14 +176,17 @@ static void send_lists(struct shmt_exchange *x) {
 /* The next blocks of an own sum that are not zero, from *block on. NULL: there are none, or no memory for them. */
 static struct shmt_payload *next_blocks(struct shmt_exchange *x, uint32_t node, uint64_t *block) {
     const uint32_t most = (uint32_t)shmt_min_u64(SHMT_MOST_PARCEL_BLOCKS, x->n_blocks - *block);
-    const struct shmt_parcel parcel = {.kind = SHMT_PARCEL_BLOCKS, .of = node, .n = most, .number = x->number};
+    const struct shmt_parcel parcel = {
+        .kind = SHMT_PARCEL_BLOCKS, .of = node, .n = most, .number = x->number, .halves = rounds(x)};
     unsigned char *entries;
     struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
     uint32_t n = 0;
     if (!payload) shmt_no_memory(&x->error, "for a message to other hosts");
     for (; payload && *block < x->n_blocks && n < most; ++*block) {
         float values[SHMT_FAR_BLOCK] = {0};
-        if (x->at.backend->far->sum(x->seat, x->own[node], *block, values)) shmt_parcel_put_block(entries, n++, *block, values);
+        if (!x->at.backend->far->sum(x->seat, x->own[node], *block, values)) continue;
+        if (rounds(x)) round_block(x, node, *block, values);
+        (rounds(x) ? shmt_parcel_put_half_block : shmt_parcel_put_block)(entries, n++, *block, values);
     }
     if (payload && n > 0) {
         shmt_parcel_end(payload, n);
@@ -176,6 +224,15 @@ static int epoch(struct shmt_exchange *x) {
     return rc;
 }
 
+/* Room for what rounding leaves of each own sum and of terms, and for the values of one list. */
+static int plan_rounding(struct shmt_exchange *x) {
+    const uint64_t floats = (x->n_own + 1) * x->n_blocks * SHMT_FAR_BLOCK;
+    if (!shmt_spec_rounds_sums(x->at.spec)) return 0;
+    x->left = calloc(floats + 1, sizeof *x->left);
+    x->rounded = malloc((shmt_flat_terms(x->at.spec) + 1) * sizeof *x->rounded);
+    return x->left && x->rounded ? 0 : shmt_no_memory(&x->error, "for what rounding leaves of gradients");
+}
+
 static int plan(struct shmt_exchange *x) {
     const struct shmt_spec *spec = x->at.spec;
     struct shmt_subtree node[SHMT_MAX_HOSTS * SHMT_MAX_STACK];
@@ -186,13 +243,18 @@ static int plan(struct shmt_exchange *x) {
     shmt_stack_after(from, to, false, &stack, &height);
     x->n_own = stack.n;
     memcpy(x->own, stack.at, stack.n * sizeof *stack.at);
-    const uint32_t n_nodes = shmt_far_nodes(spec->n_chunks, spec->hosts.n, spec->hosts.self, node, host);
+    const uint32_t n_nodes = shmt_far_nodes(spec->n_chunks, spec->hosts.n, shmt_spec_far_without(spec), node, host);
     for (uint32_t k = 0; k < n_nodes; k++) x->first_node[host[k] + 1] = k + 1;
     for (uint32_t h = 0; h < spec->hosts.n; h++)
         if (x->first_node[h + 1] < x->first_node[h]) x->first_node[h + 1] = x->first_node[h];
     x->number = (uint64_t)spec->first_epoch * shmt_spec_steps(spec) + spec->first_step;
-    return 0;
+    return plan_rounding(x);
+}
+
+static void release(struct shmt_exchange *x) {
+    free(x->left);
+    free(x->rounded);
 }
 
 const struct shmt_turns SHMT_TURNS_BATCHES = {
-    .plan = plan, .take = take, .most_bytes = most_bytes, .behind = SHMT_EVENT_WAIT, .epoch = epoch};
+    .plan = plan, .free = release, .take = take, .most_bytes = most_bytes, .behind = SHMT_EVENT_WAIT, .epoch = epoch};

@@ -78,14 +78,17 @@ struct shmt_exchange {
     uint32_t first_node[SHMT_MAX_HOSTS + 1]; /* of the others: those of host h are from first_node[h] on */
     uint32_t n_own;
     struct shmt_subtree own[SHMT_MAX_STACK];
+    float *left, *rounded; /* where sums are rounded: what that has left; room for the values of a list. NULL: they are not */
     /* rounds */
     float *base, *seen;               /* (n_floats) what all hosts agreed on last, and what my parameters were in this round, */
-    float *change;                    /* (n_floats) ... and what of their change I have sent, */
+    float *change;                    /* (blocks) ... and what of their change I have sent, */
     unsigned char *changed;           /* (n_blocks) 1: of this block */
     uint64_t epoch_began_ns, busy_ns; /* of this host's workers: how long they took for the epoch; 0: they are at it */
     uint64_t begun_ns;                /* when the last of the other hosts has begun the round */
     uint64_t examples, since;         /* that this host had trained on when the round began; of those, since the one before */
     bool is_weighted;                 /* changes are shares, which are added up; else all take their mean */
+    /* Of rounds that send less than has changed (feedback.h); NULL: they send all of it. */
+    struct shmt_feedback *feedback;
     /* merges */
     uint32_t n_words;           /* weights, and planes of state */
     struct shmt_payload **sent; /* (n_sent) what I have sent of my copies in this turn */

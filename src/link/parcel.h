@@ -27,6 +27,7 @@ struct shmt_parcel {
     uint32_t n;      /* pieces, blocks, parts, or clocks (1) */
     uint64_t number; /* of the batch, in the run */
     bool flag;       /* PIECES of a batch, ROUND: the sender wants to stop; TERMS: there is more of the gradient in BLOCKS */
+    bool halves;     /* BLOCKS, TERMS: floats are bfloat16 (bfloat16.h) */
     const unsigned char *entries;
 };
 
@@ -44,6 +45,10 @@ void shmt_parcel_put_block(unsigned char *entries, uint32_t i, uint64_t block, c
 
 void shmt_parcel_put_part(unsigned char *entries, uint32_t i, uint64_t block, const struct shmt_merge_part *part);
 void shmt_parcel_put_terms(unsigned char *entries, const struct shmt_far_terms *terms); /* all of them */
+
+/* The same, of a parcel with `halves`: values are rounded, if they are not yet. */
+void shmt_parcel_put_half_block(unsigned char *entries, uint32_t i, uint64_t block, const float values[SHMT_FAR_BLOCK]);
+void shmt_parcel_put_half_terms(unsigned char *entries, const struct shmt_far_terms *terms);
 void shmt_parcel_put_clock(unsigned char *entries, uint64_t clock);
 
 /* The first n entries are all that there are. */
@@ -54,8 +59,9 @@ void shmt_parcel_end(struct shmt_payload *payload, uint32_t n);
 /* false: it is none, and *why_out says why. */
 bool shmt_parcel_read(const unsigned char *bytes, uint64_t n_bytes, struct shmt_parcel *out, const char **why_out);
 void shmt_parcel_piece(const struct shmt_parcel *parcel, uint32_t i, struct shmt_far_piece *out);
-void shmt_parcel_terms(const struct shmt_parcel *parcel, struct shmt_far_terms *out); /* as long as the parcel */
-uint64_t shmt_parcel_clock(const struct shmt_parcel *parcel);                         /* of a ROUND */
+/* As long as the parcel. Of one with `halves` the values are written to values_out (n), else that may be NULL. */
+void shmt_parcel_terms(const struct shmt_parcel *parcel, float *values_out, struct shmt_far_terms *out);
+uint64_t shmt_parcel_clock(const struct shmt_parcel *parcel); /* of a ROUND */
 uint64_t shmt_parcel_block(const struct shmt_parcel *parcel, uint32_t i, float values_out[SHMT_FAR_BLOCK]);
 uint64_t shmt_parcel_part(const struct shmt_parcel *parcel, uint32_t i,
                           struct shmt_merge_part *out); /* NULL: its block alone */

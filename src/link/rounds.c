@@ -10,12 +10,13 @@
  * looked is in its next round. An epoch is over when the workers of all hosts rest, and nothing has changed since: then everybody's
  * parameters become the base.
  *
- * A change is sent once, in an ordered channel that loses and repeats nothing: so each counts once. */
+ * A change is sent once, in an ordered channel that loses and repeats nothing: so each counts once. Where less is sent than has changed
+ * (feedback.h), the rest stays a change, and a host whose workers rest sends all of it. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/checked.h"
-#include "link/exchange_priv.h"
+#include "link/feedback.h"
 #include "sync/host.h"
 
 #define PACE      9 /* times as long as a round has taken until the next one begins: a tenth of the time goes to rounds */
@@ -38,6 +39,10 @@ static uint64_t floats_of(const struct shmt_exchange *x, uint64_t block) {
 static bool keep_blocks(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel,
                         const struct shmt_message *message) {
     struct shmt_heard *heard = &x->heard[from];
+    if (parcel->halves && (x->at.spec->hosts.wire != SHMT_WIRE_BF16 || heard->rests)) {
+        shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has rounded changes that are to be sent as they are", from);
+        return false;
+    }
     for (uint32_t i = 0; i < parcel->n; i++) {
         float values[SHMT_FAR_BLOCK];
         const uint64_t block = shmt_parcel_block(parcel, i, values);
@@ -67,33 +72,39 @@ static uint64_t most_bytes(const struct shmt_exchange *x, uint32_t from) {
 
 /* ---- what goes ---- */
 
-/* What has changed of a block since all hosts agreed on it; or the share of it that counts. false: nothing has. */
-static bool look_at_block(struct shmt_exchange *x, uint64_t block, float change_out[SHMT_FAR_BLOCK]) {
+/* x->change: what has changed of a block since all hosts agreed on it, or the share of it that counts; as it is sent. */
+static void look_at_block(struct shmt_exchange *x, uint64_t block) {
     const uint64_t at = block * SHMT_FAR_BLOCK, n = floats_of(x, block);
     const float *base = x->base + at;
-    float *seen = x->seen + at, share[SHMT_FAR_BLOCK];
-    ops(x)->read(x->seat, block, seen);
-    x->changed[block] = memcmp(seen, base, n * sizeof *seen) != 0;
-    if (!x->changed[block]) return false;
-    if (x->is_weighted) ops(x)->shares(x->seat, block, x->since, share);
-    for (uint64_t i = 0; i < n; i++) change_out[i] = (seen[i] - base[i]) * (x->is_weighted ? share[i] : 1);
-    for (uint64_t i = n; i < SHMT_FAR_BLOCK; i++) change_out[i] = 0;
-    memcpy(x->change + at, change_out, n * sizeof *x->change);
-    return true;
+    float *seen = x->seen + at, now[SHMT_FAR_BLOCK], share[SHMT_FAR_BLOCK], was[SHMT_FAR_BLOCK];
+    ops(x)->read(x->seat, block, now);
+    const bool differs = memcmp(now, base, n * sizeof *now) != 0;
+    x->changed[block] = x->feedback ? shmt_feedback_is_due(x, block, differs, now) : differs;
+    if (x->feedback) memcpy(was, seen, n * sizeof *was);
+    memcpy(seen, now, n * sizeof *now);
+    if (!x->changed[block]) return;
+    const uint64_t examples = x->feedback ? shmt_feedback_examples(x, block) : x->since;
+    if (x->is_weighted) ops(x)->shares(x->seat, block, examples, share);
+    for (uint64_t i = 0; i < n; i++) x->change[at + i] = (seen[i] - base[i]) * (x->is_weighted ? share[i] : 1);
+    if (x->feedback) shmt_feedback_round(x, block, n, x->is_weighted ? share : NULL, was);
 }
 
 /* The next blocks that have changed, from *block on. NULL: there are none, or no memory for them. */
 static struct shmt_payload *next_changes(struct shmt_exchange *x, uint64_t *block) {
+    const bool looks = !shmt_feedback_chooses(x); /* else all have been looked at */
     const struct shmt_parcel parcel = {.kind = SHMT_PARCEL_BLOCKS,
                                        .n = (uint32_t)shmt_min_u64(SHMT_MOST_PARCEL_BLOCKS, x->n_blocks - *block),
-                                       .number = x->number};
+                                       .number = x->number,
+                                       .halves = shmt_feedback_sends_halves(x)};
     unsigned char *entries;
     struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
     uint32_t n = 0;
     if (!payload) shmt_no_memory(&x->error, "for a message to other hosts");
     for (; payload && *block < x->n_blocks && n < parcel.n; ++*block) {
-        float change[SHMT_FAR_BLOCK];
-        if (look_at_block(x, *block, change)) shmt_parcel_put_block(entries, n++, *block, change);
+        const float *change = x->change + *block * SHMT_FAR_BLOCK;
+        if (looks) look_at_block(x, *block);
+        if (x->changed[*block])
+            (parcel.halves ? shmt_parcel_put_half_block : shmt_parcel_put_block)(entries, n++, *block, change);
         shmt_exchange_breathe(x, *block);
     }
     if (payload && n > 0) {
@@ -104,7 +115,16 @@ static struct shmt_payload *next_changes(struct shmt_exchange *x, uint64_t *bloc
     return NULL;
 }
 
+static void choose_changes(struct shmt_exchange *x) {
+    for (uint64_t block = 0; block < x->n_blocks; block++) {
+        look_at_block(x, block);
+        shmt_exchange_breathe(x, block);
+    }
+    shmt_feedback_choose(x);
+}
+
 static void send_changes(struct shmt_exchange *x) {
+    if (shmt_feedback_chooses(x)) choose_changes(x);
     for (uint64_t block = 0; block < x->n_blocks && x->error.status == 0;) {
         struct shmt_payload *payload = next_changes(x, &block);
         if (payload) shmt_exchange_send(x, payload);
@@ -152,8 +172,11 @@ static bool merge_block(struct shmt_exchange *x, struct cursor *cursor, uint64_t
         }
         any = any || has;
     }
-    for (uint64_t i = 0; any && i < n; i++)
-        base_out[i] = x->base[at + i] + (x->is_weighted || changed[i] < 1 ? sum[i] : sum[i] / changed[i]);
+    const bool counts_all = shmt_feedback_counts_all(x);
+    for (uint64_t i = 0; any && i < n; i++) {
+        const float parts = counts_all ? (float)x->at.spec->hosts.n : changed[i];
+        base_out[i] = x->base[at + i] + (x->is_weighted || parts < 1 ? sum[i] : sum[i] / parts);
+    }
     return any;
 }
 
@@ -169,12 +192,14 @@ static void merge(struct shmt_exchange *x, bool all_rest) {
         const uint64_t at = block * SHMT_FAR_BLOCK, n = floats_of(x, block);
         float base[SHMT_FAR_BLOCK], change[SHMT_FAR_BLOCK];
         if (!merge_block(x, cursor, block, base)) continue;
-        for (uint64_t i = 0; i < n; i++) change[i] = base[i] - x->seen[at + i];
+        for (uint64_t i = 0; !x->feedback && i < n; i++) change[i] = base[i] - x->seen[at + i];
+        if (x->feedback) shmt_feedback_bring(x, block, n, base, change);
         memcpy(x->base + at, base, n * sizeof *base);
         if (!all_rest) ops(x)->add(x->seat, block, change);
     }
     for (uint64_t block = 0; all_rest && block < x->n_blocks; block++)
         ops(x)->set(x->seat, block, x->base + block * SHMT_FAR_BLOCK);
+    if (all_rest && x->feedback) shmt_feedback_start(x);
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) shmt_kept_release(&x->heard[host].blocks, x->at.lanes);
 }
 
@@ -200,6 +225,7 @@ static int do_round(struct shmt_exchange *x, bool *told, uint64_t *took_ns) {
     /* Changes come before they are counted, an item later; and a worker that dies is counted back. */
     x->since = shmt_max_u64(x->at.spec->item, examples > x->examples ? examples - x->examples : 0);
     x->examples = shmt_max_u64(x->examples, examples);
+    if (x->feedback) shmt_feedback_begin(x, rests == 1);
     if (rests == 1 && x->busy_ns == 0) x->busy_ns = began_ns - x->epoch_began_ns;
     if (x->error.status == 0) shmt_exchange_say_begin(x, rests == 1 ? x->busy_ns : ops(x)->clock(x->seat), rests == 1);
     if (x->error.status == 0) send_changes(x);
@@ -267,19 +293,21 @@ static int plan(struct shmt_exchange *x) {
     x->is_weighted = x->at.spec->curvatures;
     x->base = calloc(x->n_floats + 1, sizeof *x->base);
     x->seen = calloc(x->n_floats + 1, sizeof *x->seen);
-    x->change = calloc(x->n_floats + 1, sizeof *x->change);
+    x->change = calloc(x->n_blocks * SHMT_FAR_BLOCK + 1, sizeof *x->change); /* behind the last float there are zeros */
     x->changed = calloc(x->n_blocks + 1, sizeof *x->changed);
     return x->base && x->seen && x->change && x->changed
-               ? 0
+               ? shmt_feedback_plan(x)
                : shmt_no_memory(&x->error, "for the parameters that hosts have agreed on");
 }
 
 static int begin(struct shmt_exchange *x) {
     for (uint64_t block = 0; block < x->n_blocks; block++) ops(x)->read(x->seat, block, x->base + block * SHMT_FAR_BLOCK);
+    if (x->feedback) shmt_feedback_start(x);
     return 0;
 }
 
 static void release(struct shmt_exchange *x) {
+    shmt_feedback_free(x);
     free(x->base);
     free(x->seen);
     free(x->change);

@@ -132,11 +132,14 @@ struct shmt_far_ops {
      * shorter). false: it is zero, and `out` is not written. */
     bool (*sum)(struct shmt_seat *seat, struct shmt_subtree of, uint64_t block, float *out);
 
-    /* The sum over subtree number `node` of those of the other hosts (shmt_far_nodes); what is not put is zero. */
+    /* The sum over subtree number `node` of those of the other hosts (shmt_far_nodes, shmt_spec_far_without); what is not put is zero.
+     * Where sums are rounded (shmt_spec_rounds_sums), nodes are those of all hosts, and what is put, or not, for one of this host's
+     * takes the place of what its workers have, which `sum` still returns. */
     void (*put)(struct shmt_seat *seat, uint32_t node, uint64_t block, const float *sum);
 
     /* The list of one of this host's chunks, valid until `publish`: false: no lists are kept in this run. And of one of another's, whose
-     * ids have been checked; what is not put is empty. false: there is no room for so many. */
+     * ids have been checked; what is not put is empty. false: there is no room for so many. Where sums are rounded, one of this host's
+     * may be put as well, in the place of that which it had. */
     bool (*terms)(struct shmt_seat *seat, uint32_t chunk, struct shmt_far_terms *out);
     bool (*put_terms)(struct shmt_seat *seat, uint32_t chunk, const struct shmt_far_terms *terms);
 

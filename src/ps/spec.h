@@ -57,9 +57,14 @@ struct shmt_tape_plan {
     uint64_t room;   /* gradients that the tape of each seat has room for */
 };
 
+/* How floats go from host to host. */
+enum shmt_wire { SHMT_WIRE_F32, SHMT_WIRE_BF16 };
+
 /* A run over many hosts, each of which has a store of its own, and this one's rank. All zeros: one host. */
 struct shmt_hosts_plan {
     uint32_t n, self;
+    uint32_t wire; /* enum shmt_wire */
+    float top_k;   /* live modes: the share of the blocks that have changed which is sent in a round; 0 or 1: all of them */
 };
 #define SHMT_MAX_HOSTS 64
 
@@ -122,6 +127,16 @@ static inline uint32_t shmt_seats_of_worker(const struct shmt_spec *spec) {
 
 /* Whether there are other hosts, and so a seat for the link (ps/far.h). */
 static inline bool shmt_spec_is_linked(const struct shmt_spec *spec) { return spec->hosts.n > 1; }
+
+/* Whether sums of batches are rounded on their way: then this host, too, adds up those of its own that the others get (ps/far.h). */
+static inline bool shmt_spec_rounds_sums(const struct shmt_spec *spec) {
+    return shmt_spec_is_linked(spec) && spec->hosts.wire != SHMT_WIRE_F32 && shmt_policy_is_batched(&spec->policy);
+}
+
+/* The host whose subtrees are not put by the link (shmt_far_nodes): this one; or none. */
+static inline uint32_t shmt_spec_far_without(const struct shmt_spec *spec) {
+    return shmt_spec_rounds_sums(spec) ? spec->hosts.n : spec->hosts.self;
+}
 
 /* How hosts exchange what their workers learn, besides the sums of batches: all of them meet to merge their copies (link/merges.c), or
  * their links go through rounds while workers go on (link/rounds.c). */

@@ -56,7 +56,7 @@ int shmt_plan_hosts(struct shmt_run *run, struct shmtrain_plan *plan, struct shm
     for (uint32_t host = 0; host < spec->hosts.n; host++) {
         name_host(run, host, &(*out)[host]);
         if (plan->exchanges_batches)
-            plan_batches(spec, host, flat.n * sizeof(float), &(*out)[host]);
+            plan_batches(spec, host, flat.n * (shmt_spec_rounds_sums(spec) ? sizeof(uint16_t) : sizeof(float)), &(*out)[host]);
         else
             plan_items(spec, host, flat.n * sizeof(float), &(*out)[host]);
     }

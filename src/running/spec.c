@@ -457,7 +457,9 @@ int shmt_spec_of_config(struct shmt_run *run, const struct shmt_crew *crew, cons
                               .unmeasured = c->measure == 0,
                               .trace_events = c->trace[0] || run->keeps_events ? TRACE_EVENTS : 0,
                               .head_bytes = c->name[0] ? sizeof(struct shmt_head) : 0};
-    if (c->parsed.hosts.n > 1) out->hosts = (struct shmt_hosts_plan){.n = c->parsed.hosts.n, .self = shmt_config_host(c)};
+    if (c->parsed.hosts.n > 1)
+        out->hosts = (struct shmt_hosts_plan){
+            .n = c->parsed.hosts.n, .self = shmt_config_host(c), .wire = (uint32_t)c->wire, .top_k = (float)c->top_k};
     out->pauses = pauses_of_config(run);
     out->spin_ns = crew->kind == &SHMT_TEAM_FIBERS ? 0 : SPIN_NS; /* where time passes only for who sleeps */
     const uint64_t cpus = shmt_topo_cpus(crew->topo), others = out->hosts.n > 1 ? LINK_THREADS : 0;

@@ -201,7 +201,7 @@ struct shmt_shm_layout {
     uint32_t ready_words; /* equal copies: of each seat, in whole lines: one for each table */
     bool equal;           /* replicas are equal copies */
     uint32_t links;       /* 1: there are other hosts, and behind the workers' seats the link's (ps/far.h); 0 */
-    uint32_t far_nodes;   /* subtrees of the other hosts */
+    uint32_t far_nodes;   /* subtrees of the other hosts; of all, where the link rounds sums */
     bool base;            /* whether each replica has a base copy (update/merge.h) */
     uint32_t merge_mask;  /* merge locks - 1; meaningless where there are none */
     uint64_t page_bytes;  /* that ranges of memory are aligned to */

@@ -68,5 +68,5 @@ int shmt_shm_finish_batch(struct shmt_shm_seat *p);
 __attribute__((nonnull)) const float *shmt_shm_sum_of(const struct shmt_shm_seat *p, uint32_t level, uint32_t index,
                                                       uint64_t at, uint64_t n, float (*scratch)[SHMT_SHM_BLOCK]);
 
-/* far.c: that of another host's subtree, as the link has put it. */
+/* far.c: that of another host's subtree, or of one of this host's, as the link has put it. */
 const float *shmt_shm_far_sum(const struct shmt_store *store, uint32_t node, uint64_t at, uint64_t n);

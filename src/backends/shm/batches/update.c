@@ -17,12 +17,15 @@ static struct shmt_shm_node *node_of(const struct shmt_shm_seat *p, struct shmt_
     return &p->nodes[(p->store->spec.n_chunks >> sub.level) + (sub.first >> sub.level)];
 }
 
+/* What the link has put. The link itself has put nothing of its own host's when it asks for that. */
 static void add_far_nodes(const struct shmt_shm_seat *p) {
     const struct shmt_spec *spec = &p->store->spec;
     struct shmt_subtree sub[SHMT_MAX_HOSTS * SHMT_MAX_STACK];
+    uint32_t host[SHMT_MAX_HOSTS * SHMT_MAX_STACK];
     if (!shmt_spec_is_linked(spec)) return;
-    const uint32_t n = shmt_far_nodes(spec->n_chunks, spec->hosts.n, spec->hosts.self, sub, NULL);
-    for (uint32_t i = 0; i < n; i++) *node_of(p, sub[i]) = (struct shmt_shm_node){spec->n_seats, i};
+    const uint32_t n = shmt_far_nodes(spec->n_chunks, spec->hosts.n, shmt_spec_far_without(spec), sub, host);
+    for (uint32_t i = 0; i < n; i++)
+        if (host[i] != spec->hosts.self || !shmt_shm_is_link(p)) *node_of(p, sub[i]) = (struct shmt_shm_node){spec->n_seats, i};
 }
 
 /* Which seat's buffer holds the sum of which subtree: a function of the configuration and of who takes part in this epoch. */
