@@ -131,6 +131,50 @@ static void a_report_says_which_host_it_is_and_what_was_sent(void **state) {
     assert_metrics_have_traffic("m.jsonl");
 }
 
+/* Each turn of the link is a merge, and what it does in one is told apart. */
+static void assert_merges_are_traced(const char *path) {
+    json_t *trace = json_load_file(path, JSON_REJECT_DUPLICATES, NULL), *event;
+    unsigned exchanges = 0, merges = 0, rests = 0;
+    size_t i;
+    assert_non_null(trace);
+    json_array_foreach(json_object_get(trace, "traceEvents"), i, event) {
+        const char *name = json_string_value(json_object_get(event, "name")),
+                   *kind = json_string_value(json_object_get(event, "ph"));
+        if (program_number(event, "pid") != 2 || strcmp(kind, "X") != 0) continue;
+        assert_non_null(json_object_get(json_object_get(event, "args"), "merge"));
+        exchanges += strcmp(name, "exchange") == 0;
+        merges += strcmp(name, "merge") == 0;
+        rests += strcmp(name, "wait for workers") == 0;
+    }
+    json_decref(trace);
+    assert_true(exchanges > 0 && merges == exchanges && rests >= exchanges);
+}
+
+/* Other hosts are waited for when all of one's own workers are there: host 1 does so, host 0 waits for its worker. */
+static void a_slow_worker_is_no_slow_network(void **state) {
+    static const char *const MODES[] = {"sync", "local:1"}, *const data = "builtin:sparse:examples=1000,valid=100";
+    (void)state;
+    for (int m = 0; m < 2; m++) {
+        struct program *p[2];
+        choose_ports(2);
+        p[1] = START_HOST("1", "-q", "--json", "-w", "2", "-e", "1", "--mode", MODES[m], "--rate", "0.1", data);
+        p[0] = START_HOST("0", "-q", "--json", "-w", "2", "-e", "1", "--mode", MODES[m], "--rate", "0.1", "--slow", "1:+20ms",
+                          "--trace", "t.json", data);
+        for (int host = 0; host < 2; host++) {
+            program_finish(p[host]);
+            program_assert_status(p[host], 0);
+            json_t *report = program_json(p[host]);
+            const double waited = program_number(report, "wait_fraction"),
+                         for_hosts = program_number(report, "wait_hosts_fraction");
+            if (host == 0 ? for_hosts >= waited / 2 : for_hosts <= waited / 2)
+                fail_msg("--mode %s: host %d waited %g of its time, %g for hosts", MODES[m], host, waited, for_hosts);
+            if (host == 0) assert_true(program_number(report, "waits_mostly_for") == 1);
+            json_decref(report);
+        }
+    }
+    assert_merges_are_traced("t.json");
+}
+
 /* What all find at the end of an epoch ends them there; nobody begins another batch. */
 static void a_goal_ends_all_hosts_with_the_same_epoch(void **state) {
     char one[17], many[17];
@@ -583,6 +627,7 @@ static void the_example_ends_with_the_same_parameters_on_both_hosts(void **state
 int main(void) {
     const struct CMUnitTest tests[] = {PROGRAM_TEST(parameters_are_those_of_one_host),
                                        PROGRAM_TEST(a_report_says_which_host_it_is_and_what_was_sent),
+                                       PROGRAM_TEST(a_slow_worker_is_no_slow_network),
                                        PROGRAM_TEST(a_goal_ends_all_hosts_with_the_same_epoch),
                                        PROGRAM_TEST(live_modes_end_with_the_same_bits_on_all_hosts),
                                        PROGRAM_TEST(what_differs_is_named_on_all_hosts),
