@@ -325,6 +325,24 @@ static void what_hosts_cannot_do_yet_is_refused(void **state) {
     }
 }
 
+/* It has said in this round what it had to say: nobody who agrees needs it before the next one. */
+static void a_host_that_is_lost_while_another_one_has_not_come_ends_the_wait(void **state) {
+    const struct shmt_loop_spec network = {.n_hosts = 3, .delay_ns = MS, .port_bytes = UINT64_C(8) << 20};
+    (void)state;
+    begin_seed(1);
+    const struct shmt_spec spec = spec_for(1);
+    make_hosts(&spec, 3);
+    g.rounds = 1;
+    g.absent = 2;
+    g.cut = 1;
+    g.cut_ns = 100 * MS;
+    run(&network);
+    must(link_says(0, SHMTRAIN_E_DIED, "host 1 is lost") && link_says(1, SHMTRAIN_E_DIED, "host 0 is lost"),
+         "a host waits on, although one that had come is lost");
+    must(g.took_ns < 30000 * MS, "it has waited as long as for one that does not come");
+    destroy_hosts();
+}
+
 int main(void) {
     g.work = work;
     const struct CMUnitTest tests[] = {
@@ -334,6 +352,7 @@ int main(void) {
         cmocka_unit_test_setup(a_host_that_is_lost_ends_the_run_of_the_others_and_is_named, deadline),
         cmocka_unit_test_setup(a_host_that_restarts_ends_the_run_of_the_others, deadline),
         cmocka_unit_test_setup(a_worker_that_fails_ends_all_hosts_at_once, deadline),
-        cmocka_unit_test_setup(a_host_that_does_not_come_is_named, deadline)};
+        cmocka_unit_test_setup(a_host_that_does_not_come_is_named, deadline),
+        cmocka_unit_test_setup(a_host_that_is_lost_while_another_one_has_not_come_ends_the_wait, deadline)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
