@@ -2,6 +2,7 @@
  * networks that lose and reorder: test_lanes.c, test_hosts.c. */
 #include "program_hosts_help.h"
 
+#include <math.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -173,6 +174,25 @@ static void a_slow_worker_is_no_slow_network(void **state) {
         }
     }
     assert_merges_are_traced("t.json");
+}
+
+/* Adam has at least two planes of state, which are merged with the weights: parts of 256 floats, each with a number. */
+static void a_plan_says_what_hosts_exchange_in_a_turn(void **state) {
+    static const char *const TURNS[][2] = {{"sync", "batch"}, {"async", "round"}, {"local:8", "merge"}};
+    const double blocks = 12, part = 8 + 256 * 4 + 256; /* 3000 floats, and a bias */
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct program *plan = RUN("topo", "--json", "--hosts", "a:1,b:2", "--rank", "0", "-w", "2", "--mode", TURNS[i][0],
+                                   "--optimizer", "adam", SPARSE);
+        json_t *o = program_json(plan);
+        const double most = program_number(json_array_get(json_object_get(o, "hosts"), 1), "most_bytes");
+        assert_string_equal(json_string_value(json_object_get(o, "exchange")), TURNS[i][1]);
+        if (i == 2 ? fmod(most, blocks * part) > 0 || most < 3 * blocks * part : most > 4 * 3100)
+            fail_msg("%s: %g bytes", TURNS[i][0], most);
+        json_decref(o);
+    }
+    assert_non_null(
+        strstr(RUN("topo", "--hosts", "a:1,b:2", "--rank", "0", "--mode", "local:8", SPARSE)->text[OUT], " a merge"));
 }
 
 /* What all find at the end of an epoch ends them there; nobody begins another batch. */
@@ -628,6 +648,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {PROGRAM_TEST(parameters_are_those_of_one_host),
                                        PROGRAM_TEST(a_report_says_which_host_it_is_and_what_was_sent),
                                        PROGRAM_TEST(a_slow_worker_is_no_slow_network),
+                                       PROGRAM_TEST(a_plan_says_what_hosts_exchange_in_a_turn),
                                        PROGRAM_TEST(a_goal_ends_all_hosts_with_the_same_epoch),
                                        PROGRAM_TEST(live_modes_end_with_the_same_bits_on_all_hosts),
                                        PROGRAM_TEST(what_differs_is_named_on_all_hosts),
