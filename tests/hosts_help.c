@@ -266,3 +266,41 @@ void begin_seed(uint64_t seed) {
     g.draws = g.kills = 0;
     g.stops = g.cut = g.absent = g.fails = g.slow = g.restarts = MOST_HOSTS;
 }
+
+/* In batches workers merge; the link does in the live modes. What takes no time, as some things do on fibers, has no event. */
+static bool does(const struct host *h, enum shmt_event_kind kind) {
+    return kind == SHMT_EVENT_EXCHANGE || kind == SHMT_EVENT_HOSTS || kind == SHMT_EVENT_WAIT ||
+           (kind == SHMT_EVENT_MERGE && shmt_policy_is_live(&h->spec.policy));
+}
+
+static void check_bytes(const struct host *h, const uint64_t bytes[SHMT_EVENT_KINDS]) {
+    const struct shmt_far_traffic *t = shmt_backend_at(0)->far->traffic(h->store);
+    must(bytes[SHMT_EVENT_EXCHANGE] <= load_relaxed(&t->sent_bytes),
+         "a trace has more than was sent"); /* relaxed: one thread */
+    must(bytes[SHMT_EVENT_HOSTS] <= load_relaxed(&t->received_bytes), "a trace has more than has come");
+    must(bytes[SHMT_EVENT_HOSTS] > 0, "nothing has come while the link waited for it");
+}
+
+void check_trace(const struct host *h) {
+    struct shmt_event event[TRACED + 1];
+    uint64_t lost, until_ns = 0, bytes[SHMT_EVENT_KINDS] = {0};
+    uint32_t times[SHMT_EVENT_KINDS] = {0};
+    bool open;
+    const struct shmt_ring *ring = shmt_backend_at(0)->far->ring(h->store);
+    must((ring != NULL) == (h->spec.trace_events > 0), "a link traces, and nobody has asked for it; or the other way round");
+    if (!ring) return;
+    const uint32_t n = shmt_ring_read(ring, TRACED, UINT64_MAX, event, &lost, &open);
+    must(n > 0 && !open, "a link has done nothing, or not ended it");
+    for (uint32_t i = 0; i < n; i++) {
+        const enum shmt_event_kind kind = (enum shmt_event_kind)event[i].kind;
+        must(event[i].begin_ns >= until_ns, "events of a link overlap");
+        must(does(h, kind), "a link does what a worker does");
+        until_ns = event[i].begin_ns + event[i].ns;
+        times[kind]++;
+        if (kind == SHMT_EVENT_EXCHANGE || kind == SHMT_EVENT_HOSTS) bytes[kind] += event[i].count;
+    }
+    must(times[SHMT_EVENT_WAIT] + 1 >= times[SHMT_EVENT_HOSTS], "a link does not wait for workers between two turns");
+    must(times[SHMT_EVENT_MERGE] + 1 >= (does(h, SHMT_EVENT_MERGE) ? times[SHMT_EVENT_HOSTS] : 0),
+         "a link does not merge behind what has come");
+    check_bytes(h, bytes);
+}

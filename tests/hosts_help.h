@@ -11,6 +11,7 @@
 #define MOST_HOSTS   4
 #define MOST_WORKERS 3
 #define MOST_EPOCHS  3
+#define TRACED       200 /* events of a link that are kept, where a spec asks for any */
 #define MS           UINT64_C(1000000)
 #define MOST_NS      (UINT64_C(10000000) * MS) /* with losses each of a thousand batches may take some seconds */
 
@@ -68,3 +69,6 @@ uint64_t bits_of(double x);
 
 /* All have ended well, with the same epochs, examples, losses and parameters, bit by bit. */
 void compare(const struct host *h, const struct host *one, const float *expected);
+
+/* What the trace of a link says: in the order of turns, one thing after the other, and no byte counts twice. */
+void check_trace(const struct host *h);

@@ -220,6 +220,56 @@ static void a_wait_for_one_who_is_late_is_told_once_and_none_where_nobody_is(voi
     }
 }
 
+/* What was told of two waits. */
+struct telling {
+    struct group *group;
+    uint32_t n;
+    int waits[8];
+    uint32_t for_whom[8];
+};
+
+static void tell_in_order(void *p, int waits, uint32_t for_whom) {
+    struct telling *t = p;
+    t->waits[t->n] = waits;
+    t->for_whom[t->n] = for_whom;
+    t->n++;
+    store_release(&t->group->done[0], t->n);
+}
+
+static void *wait_for_a_latecomer(void *p) {
+    struct telling *t = p;
+    struct shmt_gates gates = gates_of(t->group, 3, 0, 0);
+    gates.latecomer = true;
+    gates.tell = tell_in_order;
+    gates.tell_arg = t;
+    (void)shmt_gates_wait(&gates, SHMT_GATE_CLOCK, 1, NULL);
+    return NULL;
+}
+
+/* So that it is not said to be late while others are, whose time is theirs. */
+static void a_latecomer_is_waited_for_in_a_wait_of_its_own(void **state) {
+    static const struct {
+        int waits;
+        uint32_t for_whom;
+    } TOLD[] = {{1, 1}, {0, 1}, {1, 2}, {0, 2}};
+    struct group *group = group_create(3);
+    struct telling t = {.group = group};
+    pthread_t thread;
+    (void)state;
+    const struct shmt_gates mine = gates_of(group, 3, 0, 0);
+    shmt_gate_reach(&mine, SHMT_GATE_CLOCK, 1);
+    assert_int_equal(pthread_create(&thread, NULL, wait_for_a_latecomer, &t), 0);
+    for (uint32_t i = 1; i < 3; i++) {
+        const struct shmt_gates late = gates_of(group, 3, i, 0);
+        while (load_acquire(&group->done[0]) < 2 * i - 1) sleep_ms(1);
+        shmt_gate_reach(&late, SHMT_GATE_CLOCK, 1);
+    }
+    pthread_join(thread, NULL);
+    assert_int_equal(t.n, 4);
+    for (uint32_t i = 0; i < 4; i++) assert_true(t.waits[i] == TOLD[i].waits && t.for_whom[i] == TOLD[i].for_whom);
+    group_destroy(group);
+}
+
 int main(void) {
     alarm(120); /* a wake-up that is lost must fail, not hang */
     const struct CMUnitTest tests[] = {
@@ -228,6 +278,7 @@ int main(void) {
         cmocka_unit_test(who_asks_for_long_sleeps_although_it_spins_first),
         cmocka_unit_test(what_is_ready_at_once_is_told_even_after_abort_and_is_no_wait),
         cmocka_unit_test(an_answer_that_comes_at_once_is_no_wait_where_waiters_spin),
+        cmocka_unit_test(a_latecomer_is_waited_for_in_a_wait_of_its_own),
         cmocka_unit_test(a_wait_for_one_who_is_late_is_told_once_and_none_where_nobody_is),
     };
     return cmocka_run_group_tests(tests, use_fakes, NULL);

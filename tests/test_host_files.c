@@ -260,8 +260,11 @@ static int send_nowhere(struct shmt_carrier *carrier, uint32_t to, const unsigne
 }
 
 static int receive_one(struct shmt_carrier *carrier, uint64_t until_ns, struct shmt_frame *out, struct shmt_error *e) {
-    (void)carrier, (void)until_ns, (void)e;
-    if (g_net.comes == 0) return 0;
+    (void)carrier, (void)e;
+    if (g_net.comes == 0) {
+        if (until_ns > g_net.now_ns) g_net.now_ns = until_ns;
+        return 0;
+    }
     const struct shmt_head head = {.kind = SHMT_FRAME_BEAT, .from = g_net.comes, .to = SELF, .run = 1, .life = 7, .to_life = 9};
     shmt_head_write(&head, 0, g_net.head);
     *out = (struct shmt_frame){.from = g_net.comes, .head = g_net.head, .body = g_net.head};
@@ -342,6 +345,44 @@ static void who_is_waited_for_is_said_with_the_reason(void **state) {
     shmt_host_use(&SHMT_HOST_MACHINE);
 }
 
+/* One that has come, and was lost since, is missing as those are that have not come. */
+static void a_host_that_was_lost_is_not_there(void **state) {
+    static const char *const ADDRESS[] = {"a:1", "b:2", "c:3"};
+    struct shmt_host_ops host = SHMT_HOST_MACHINE;
+    struct shmt_carrier carrier = {.ops = &MADE_UP};
+    const struct shmt_lanes_spec spec = {.carrier = &carrier,
+                                         .self = SELF,
+                                         .n_hosts = 3,
+                                         .run = 1,
+                                         .life = 9,
+                                         .window_bytes = SHMT_LANES_WINDOW,
+                                         .beat_ns = 100000000,
+                                         .suspect_ns = 1000000000,
+                                         .lost_ns = 2000000000,
+                                         .address = ADDRESS};
+    struct shmt_waiting w;
+    struct shmt_lanes *lanes;
+    struct shmt_error e = {0};
+    (void)state;
+    for (int i = 0; i < N_HOSTS; i++) g_net.why[i] = "";
+    g_net.now_ns = 1000000000;
+    host.now_ns = made_up_ns;
+    shmt_host_use(&host);
+    assert_int_equal(shmt_lanes_make(&spec, &lanes, &e), 0);
+    shmt_waiting_begin(&w, lanes, SELF, 3);
+    let_come(lanes, 1);
+    expect_line(&w, 2500, "waiting for host 2 (c:3)");
+    struct shmt_message m;
+    for (int i = 0; i < 30 && shmt_lanes_peer(lanes, 1, NULL) != SHMT_PEER_LOST; i++)
+        assert_int_equal(shmt_lanes_receive(lanes, g_net.now_ns + 1000000000, &m, NULL, &e), 0);
+    assert_int_equal(shmt_lanes_peer(lanes, 1, NULL), SHMT_PEER_LOST);
+    expect_line(&w, 60000, "waiting for host 1 (b:2): it is lost; host 2 (c:3)");
+    let_come(lanes, 2);
+    expect_line(&w, 60000, "waiting for host 1 (b:2): it is lost"); /* and not that all are there */
+    shmt_lanes_free(lanes);
+    shmt_host_use(&SHMT_HOST_MACHINE);
+}
+
 static void hosts_that_come_soon_are_no_news(void **state) {
     struct shmt_carrier carrier = {.ops = &MADE_UP};
     const struct shmt_lanes_spec spec = {.carrier = &carrier,
@@ -374,6 +415,7 @@ int main(void) {
                                        cmocka_unit_test(packets_come_whole_and_in_order_with_their_descriptor),
                                        cmocka_unit_test(what_is_no_packet_is_refused),
                                        cmocka_unit_test(who_is_waited_for_is_said_with_the_reason),
+                                       cmocka_unit_test(a_host_that_was_lost_is_not_there),
                                        cmocka_unit_test(hosts_that_come_soon_are_no_news)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -22,8 +22,7 @@
 #include "base/random.h"
 #include "workers/crew.h"
 
-#define TRACED      200 /* events that are kept */
-#define SHARED_ROWS 11  /* of terms: so few that each gets some from all hosts */
+#define SHARED_ROWS 11 /* of terms: so few that each gets some from all hosts */
 
 /* ---- a worker ---- */
 
@@ -132,30 +131,6 @@ static void check_traffic(const struct host *h) {
     must(turns == h->spec.epochs * shmt_spec_steps(&h->spec), "turns are not the batches of the run");
     must(sent >= turns * (g.n - 1) * 2 * SHMT_HEAD_BYTES, "less was sent than the heads of what there is to say");
     must(load_relaxed(&t->received_bytes) >= turns * (g.n - 1) * 2 * SHMT_HEAD_BYTES, "less has come than heads");
-}
-
-/* A turn is an exchange and a wait for the others; one thing after the other, and no byte counts twice. */
-static void check_trace(const struct host *h) {
-    struct shmt_event event[TRACED + 1];
-    uint64_t lost, until_ns = 0, bytes[SHMT_EVENT_KINDS] = {0};
-    bool open;
-    const struct shmt_ring *ring = shmt_backend_at(0)->far->ring(h->store);
-    must((ring != NULL) == (h->spec.trace_events > 0), "a link traces, and nobody has asked for it; or the other way round");
-    if (!ring) return;
-    const uint32_t n = shmt_ring_read(ring, TRACED, UINT64_MAX, event, &lost, &open);
-    must(n > 0 && !open, "a link has done nothing, or not ended it");
-    for (uint32_t i = 0; i < n; i++) {
-        must(event[i].begin_ns >= until_ns, "events of a link overlap");
-        must(event[i].kind == SHMT_EVENT_EXCHANGE || event[i].kind == SHMT_EVENT_HOSTS || event[i].kind == SHMT_EVENT_WAIT,
-             "a link does what a worker does");
-        until_ns = event[i].begin_ns + event[i].ns;
-        if (event[i].kind != SHMT_EVENT_WAIT) bytes[event[i].kind] += event[i].count;
-    }
-    const struct shmt_far_traffic *t = shmt_backend_at(0)->far->traffic(h->store);
-    must(bytes[SHMT_EVENT_EXCHANGE] <= load_relaxed(&t->sent_bytes),
-         "a trace has more than was sent"); /* relaxed: one thread */
-    must(bytes[SHMT_EVENT_HOSTS] <= load_relaxed(&t->received_bytes), "a trace has more than has come");
-    must(bytes[SHMT_EVENT_HOSTS] > 0, "nothing has come while the link waited for it");
 }
 
 static void run_seed(uint64_t seed) {
@@ -498,6 +473,24 @@ static void halves_of_blocks_and_terms_arrive_and_their_lengths_are_checked(void
     shmt_payload_drop(payload);
 }
 
+/* It has said in this round what it had to say: nobody who agrees needs it before the next one. */
+static void a_host_that_is_lost_while_another_one_has_not_come_ends_the_wait(void **state) {
+    const struct shmt_loop_spec network = {.n_hosts = 3, .delay_ns = MS, .port_bytes = UINT64_C(8) << 20};
+    (void)state;
+    begin_seed(1);
+    const struct shmt_spec spec = spec_for(1);
+    make_hosts(&spec, 3);
+    g.rounds = 1;
+    g.absent = 2;
+    g.cut = 1;
+    g.cut_ns = 100 * MS;
+    run(&network);
+    must(link_says(0, SHMTRAIN_E_DIED, "host 1 is lost") && link_says(1, SHMTRAIN_E_DIED, "host 0 is lost"),
+         "a host waits on, although one that had come is lost");
+    must(g.took_ns < 30000 * MS, "it has waited as long as for one that does not come");
+    destroy_hosts();
+}
+
 int main(void) {
     g.work = work;
     const struct CMUnitTest tests[] = {
@@ -511,6 +504,7 @@ int main(void) {
         cmocka_unit_test_setup(a_host_that_is_lost_ends_the_run_of_the_others_and_is_named, deadline),
         cmocka_unit_test_setup(a_host_that_restarts_ends_the_run_of_the_others, deadline),
         cmocka_unit_test_setup(a_worker_that_fails_ends_all_hosts_at_once, deadline),
-        cmocka_unit_test_setup(a_host_that_does_not_come_is_named, deadline)};
+        cmocka_unit_test_setup(a_host_that_does_not_come_is_named, deadline),
+        cmocka_unit_test_setup(a_host_that_is_lost_while_another_one_has_not_come_ends_the_wait, deadline)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

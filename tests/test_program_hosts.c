@@ -2,6 +2,7 @@
  * networks that lose and reorder: test_lanes.c, test_hosts.c. */
 #include "program_hosts_help.h"
 
+#include <math.h>
 #include <signal.h>
 #include <sys/stat.h>
 
@@ -129,6 +130,69 @@ static void a_report_says_which_host_it_is_and_what_was_sent(void **state) {
     assert_non_null(strstr(p[0]->text[OUT], " received, waited for "));
     for (const char *line = p[0]->text[OUT]; *line; line = strchr(line, '\n') + 1) assert_true(strcspn(line, "\n") <= 80);
     assert_metrics_have_traffic("m.jsonl");
+}
+
+/* Each turn of the link is a merge, and what it does in one is told apart. */
+static void assert_merges_are_traced(const char *path) {
+    json_t *trace = json_load_file(path, JSON_REJECT_DUPLICATES, NULL), *event;
+    unsigned exchanges = 0, merges = 0, rests = 0;
+    size_t i;
+    assert_non_null(trace);
+    json_array_foreach(json_object_get(trace, "traceEvents"), i, event) {
+        const char *name = json_string_value(json_object_get(event, "name")),
+                   *kind = json_string_value(json_object_get(event, "ph"));
+        if (program_number(event, "pid") != 2 || strcmp(kind, "X") != 0) continue;
+        assert_non_null(json_object_get(json_object_get(event, "args"), "merge"));
+        exchanges += strcmp(name, "exchange") == 0;
+        merges += strcmp(name, "merge") == 0;
+        rests += strcmp(name, "wait for workers") == 0;
+    }
+    json_decref(trace);
+    assert_true(exchanges > 0 && merges == exchanges && rests >= exchanges);
+}
+
+/* Other hosts are waited for when all of one's own workers are there: host 1 does so, host 0 waits for its worker. */
+static void a_slow_worker_is_no_slow_network(void **state) {
+    static const char *const MODES[] = {"sync", "local:1"}, *const data = "builtin:sparse:examples=1000,valid=100";
+    (void)state;
+    for (int m = 0; m < 2; m++) {
+        struct program *p[2];
+        choose_ports(2);
+        p[1] = START_HOST("1", "-q", "--json", "-w", "2", "-e", "1", "--mode", MODES[m], "--rate", "0.1", data);
+        p[0] = START_HOST("0", "-q", "--json", "-w", "2", "-e", "1", "--mode", MODES[m], "--rate", "0.1", "--slow", "1:+20ms",
+                          "--trace", "t.json", data);
+        for (int host = 0; host < 2; host++) {
+            program_finish(p[host]);
+            program_assert_status(p[host], 0);
+            json_t *report = program_json(p[host]);
+            const double waited = program_number(report, "wait_fraction"),
+                         for_hosts = program_number(report, "wait_hosts_fraction");
+            if (host == 0 ? for_hosts >= waited / 2 : for_hosts <= waited / 2)
+                fail_msg("--mode %s: host %d waited %g of its time, %g for hosts", MODES[m], host, waited, for_hosts);
+            if (host == 0) assert_true(program_number(report, "waits_mostly_for") == 1);
+            json_decref(report);
+        }
+    }
+    assert_merges_are_traced("t.json");
+}
+
+/* Adam has at least two planes of state, which are merged with the weights: parts of 256 floats, each with a number. */
+static void a_plan_says_what_hosts_exchange_in_a_turn(void **state) {
+    static const char *const TURNS[][2] = {{"sync", "batch"}, {"async", "round"}, {"local:8", "merge"}};
+    const double blocks = 12, part = 8 + 256 * 4 + 256; /* 3000 floats, and a bias */
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        struct program *plan = RUN("topo", "--json", "--hosts", "a:1,b:2", "--rank", "0", "-w", "2", "--mode", TURNS[i][0],
+                                   "--optimizer", "adam", SPARSE);
+        json_t *o = program_json(plan);
+        const double most = program_number(json_array_get(json_object_get(o, "hosts"), 1), "most_bytes");
+        assert_string_equal(json_string_value(json_object_get(o, "exchange")), TURNS[i][1]);
+        if (i == 2 ? fmod(most, blocks * part) > 0 || most < 3 * blocks * part : most > 4 * 3100)
+            fail_msg("%s: %g bytes", TURNS[i][0], most);
+        json_decref(o);
+    }
+    assert_non_null(
+        strstr(RUN("topo", "--hosts", "a:1,b:2", "--rank", "0", "--mode", "local:8", SPARSE)->text[OUT], " a merge"));
 }
 
 /* What all find at the end of an epoch ends them there; nobody begins another batch. */
@@ -592,6 +656,8 @@ static void the_example_ends_with_the_same_parameters_on_both_hosts(void **state
 int main(void) {
     const struct CMUnitTest tests[] = {PROGRAM_TEST(parameters_are_those_of_one_host),
                                        PROGRAM_TEST(a_report_says_which_host_it_is_and_what_was_sent),
+                                       PROGRAM_TEST(a_slow_worker_is_no_slow_network),
+                                       PROGRAM_TEST(a_plan_says_what_hosts_exchange_in_a_turn),
                                        PROGRAM_TEST(a_goal_ends_all_hosts_with_the_same_epoch),
                                        PROGRAM_TEST(live_modes_end_with_the_same_bits_on_all_hosts),
                                        PROGRAM_TEST(what_differs_is_named_on_all_hosts),

@@ -92,6 +92,32 @@ static void what_another_one_has_seen_is_not_looked_at_again(void **state) {
     group_destroy(group);
 }
 
+/* Whatever order they come in: everybody misses the latecomer when all others are there, and not before. */
+static void a_latecomer_is_missed_behind_all_others(void **state) {
+    static const uint32_t ORDER[][4] = {{3, 2, 1, 0}, {0, 1, 2, 3}, {3, 1, 0, 2}, {2, 0, 3, 1}};
+    (void)state;
+    for (uint32_t i = 0; i < 4 * 4 * 2; i++) {
+        struct group *group = group_create(4);
+        struct shmt_gates gates = gates_of(group, 4, i % 4, 0);
+        const uint32_t *order = ORDER[i / 4 % 4];
+        uint32_t for_whom;
+        gates.latecomer = true;
+        gates.met = i < 16 ? NULL : &group->met;
+        store_relaxed(&group->abort, 1); /* who misses somebody gives up */
+        for (uint32_t k = 0, come = 0; k < 4; k++) {
+            const int rc = shmt_gates_wait(&gates, SHMT_GATE_PHASE, 1, &for_whom);
+            assert_int_equal(rc, 1);
+            assert_int_equal(for_whom == 3, (come & 7) == 7);
+            assert_int_equal(come >> for_whom & 1, 0);
+            const struct shmt_gates late = gates_of(group, 4, order[k], 0);
+            shmt_gate_reach(&late, SHMT_GATE_PHASE, 1);
+            come |= 1u << order[k];
+        }
+        assert_int_equal(shmt_gates_wait(&gates, SHMT_GATE_PHASE, 1, NULL), 0);
+        group_destroy(group);
+    }
+}
+
 static void a_lone_member_waits_for_nobody(void **state) {
     (void)state;
     struct group *group = group_create(1);
@@ -431,6 +457,7 @@ static void a_sleeper_that_is_killed_leaves_nothing_that_hangs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(a_latecomer_is_missed_behind_all_others, deadline),
         cmocka_unit_test_setup(a_lone_member_waits_for_nobody, deadline),
         cmocka_unit_test_setup(the_least_clock_is_that_of_the_members_that_count, deadline),
         cmocka_unit_test_setup(nobody_passes_a_meeting_early_when_spinning, deadline),

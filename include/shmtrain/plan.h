@@ -82,8 +82,8 @@ struct shmtrain_plan {
     uint32_t n_layers;
     const struct shmtrain_model_layer *layer; /* (n_layers) what the model is made of; 0: it has nothing to show */
     uint32_t n_hosts, host;                   /* 0: one host alone, or no data; which one this is */
-    uint32_t exchanges_batches;               /* 1: hosts exchange each batch; 0: rounds go on beside their workers */
-    const struct shmtrain_plan_host *hosts;   /* (n_hosts) */
+    const char *exchange; /* what hosts exchange in a turn: "batch", "round" beside their workers, "merge"; NULL: nothing */
+    const struct shmtrain_plan_host *hosts; /* (n_hosts) */
 };
 
 /* Lines for people, at most 80 columns wide; one JSON object. To be freed. NULL: no memory. */

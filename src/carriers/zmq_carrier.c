@@ -39,8 +39,11 @@ struct carrier {
     uint32_t n_watches;                           /* that were ever opened */
     struct shmt_zmq_watch heard;                  /* what becomes of connections to the listener, */
     struct shmt_zmq_watch watch[SHMT_MOST_HOSTS]; /* ... and of those to peers of lower rank */
-    uint32_t
-        posed_by[SHMT_MOST_HOSTS]; /* somebody with the key of host posed_by - 1 has said that it is this one; 0: nobody has */
+    struct {
+        uint32_t
+            by; /* somebody with the key of host by - 1 has said that it is this one; 0: nobody has, since it came itself */
+        uint64_t at_ns; /* when it was last said */
+    } posed[SHMT_MOST_HOSTS];
     char *endpoint[SHMT_MOST_HOSTS]; /* of peers of lower rank */
     char listens_at[256];
 };
@@ -155,9 +158,14 @@ static bool is_peer(const struct carrier *c, const void *socket, uint32_t rank) 
 
 /* It has the key of the host that it says it is; else it is known whose it has. */
 static bool proves(struct carrier *c, zmq_msg_t *part, uint32_t from) {
-    if (shmt_zmq_keys_prove(c->zmq, c->keys, part, from)) return true;
+    if (shmt_zmq_keys_prove(c->zmq, c->keys, part, from)) {
+        c->posed[from].by = 0;
+        return true;
+    }
     const uint32_t owner = shmt_zmq_keys_owner(c->zmq, c->keys, part, c->n_hosts);
-    if (owner < c->n_hosts) c->posed_by[from] = owner + 1;
+    if (owner >= c->n_hosts) return false;
+    c->posed[from].by = owner + 1;
+    c->posed[from].at_ns = shmt_now_ns();
     return false;
 }
 
@@ -232,6 +240,7 @@ static void connect_again(struct carrier *c, uint32_t rank) {
     void *const old = c->lower[rank];
     struct shmt_zmq_watch before = c->watch[rank];
     before.trouble_ns = shmt_now_ns(); /* when it was tried */
+    c->watch[rank].events = NULL;      /* they are before's: a new socket that is not watched yet has none to close */
     if (connect_to(c, rank) == 0) {
         close_watched(c, &before, old);
     } else {
@@ -269,10 +278,10 @@ static void why(struct shmt_carrier *carrier, uint32_t peer, char *out, size_t b
     if (peer < c->self)
         shmt_zmq_trouble_words(shmt_zmq_watch_trouble(&c->watch[peer], shmt_now_ns()), c->endpoint[peer], c->keys != NULL, out,
                                bytes);
-    else if (c->posed_by[peer] > 0)
+    else if (c->posed[peer].by > 0 && shmt_now_ns() < c->posed[peer].at_ns + FRESH_NS)
         snprintf(out, bytes,
                  "somebody with the key of host %u calls itself host %u: --peers has to be the same file on all hosts",
-                 c->posed_by[peer] - 1, peer);
+                 c->posed[peer].by - 1, peer);
     else
         why_of_somebody(c, out, bytes);
 }

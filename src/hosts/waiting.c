@@ -17,7 +17,15 @@ void shmt_waiting_begin(struct shmt_waiting *w, const struct shmt_lanes *lanes, 
 }
 
 static bool is_missing(const struct shmt_waiting *w, uint32_t host) {
-    return host != w->self && shmt_lanes_peer(w->lanes, host, NULL) == SHMT_PEER_UNKNOWN;
+    return host != w->self &&
+           (shmt_lanes_peer(w->lanes, host, NULL) == SHMT_PEER_UNKNOWN || shmt_lanes_is_silent(w->lanes, host));
+}
+
+/* It was there, and has ended. */
+static bool has_any_left(const struct shmt_waiting *w) {
+    for (uint32_t host = 0; host < w->n_hosts; host++)
+        if (host != w->self && shmt_lanes_peer(w->lanes, host, NULL) == SHMT_PEER_LOST) return true;
+    return false;
 }
 
 static bool is_any_missing(const struct shmt_waiting *w) {
@@ -70,7 +78,7 @@ static bool look_for_reasons(struct shmt_waiting *w, char out[SHMT_WAITING_LINE]
 bool shmt_waiting_look(struct shmt_waiting *w, bool thorough, char out[SHMT_WAITING_LINE]) {
     if (!thorough && !w->is_told) return false;
     if (is_any_missing(w)) return thorough && look_for_reasons(w, out);
-    if (!w->is_told) return false;
+    if (!w->is_told || has_any_left(w)) return false;
     snprintf(out, SHMT_WAITING_LINE, "all %u hosts are there", w->n_hosts);
     w->is_told = false;
     return true;

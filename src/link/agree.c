@@ -97,12 +97,20 @@ int shmt_agreement_take(struct shmt_agreement *a, struct shmt_message *message, 
     return rc;
 }
 
+static bool is_any_absent(const struct shmt_agreement *a) {
+    for (uint32_t host = 0; host < a->n_hosts; host++)
+        if (host != a->self && shmt_lanes_peer(a->lanes, host, NULL) == SHMT_PEER_UNKNOWN) return true;
+    return false;
+}
+
 int shmt_agreement_check_peers(struct shmt_agreement *a, struct shmt_error *e) {
     for (uint32_t host = 0; host < a->n_hosts; host++) {
         struct peer *peer = &a->peer[host];
         uint64_t life = 0;
-        /* Who has said in this round what it has to say may find that others differ, and leave. */
-        if (host == a->self || (a->round > 0 && peer->said[a->round % 2].round == a->round)) continue;
+        const bool has_said = a->round > 0 && peer->said[a->round % 2].round == a->round;
+        /* Who has said in this round what it has to say may find that others differ, and leave. But who falls silent while another one
+         * has not come yet is waited for in vain. */
+        if (host == a->self || (has_said && !(shmt_lanes_is_silent(a->lanes, host) && is_any_absent(a)))) continue;
         (void)shmt_lanes_peer(a->lanes, host, &life);
         if (shmt_lanes_check(a->lanes, host, e) < 0) return SHMTRAIN_E_DIED;
         if (peer->life == 0) peer->life = life;

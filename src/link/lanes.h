@@ -96,6 +96,9 @@ void shmt_lanes_why(const struct shmt_lanes *lanes, uint32_t rank, char out[SHMT
 /* _DIED: the peer has not come, with the reason where it is known. */
 int shmt_lanes_fail_absent(const struct shmt_lanes *lanes, uint32_t rank, struct shmt_error *e);
 
+/* It was there, is lost, and has not said that it leaves. */
+bool shmt_lanes_is_silent(const struct shmt_lanes *lanes, uint32_t rank);
+
 /* _DIED, with a sentence, when the peer is lost: it has been silent; or it has left the run, by its own notice. Who leaves has a reason,
  * which may be a third one that is silent for us, too, but not yet lost: then that one is named. */
 int shmt_lanes_check(const struct shmt_lanes *lanes, uint32_t rank, struct shmt_error *e);

@@ -167,6 +167,7 @@ static int do_merge(struct shmt_exchange *x, bool *told) {
     shmt_exchange_close(x);
     if (x->error.status != 0) return x->error.status;
     merge(x);
+    shmt_exchange_does(x, SHMT_EVENT_WAIT); /* until workers have copied what was merged, and come to the next merge */
     if (x->stop) x->at.backend->far->live->stop(x->seat);
     const bool others_work = !shmt_exchange_all_others_rest(x);
     const int rc = ops(x)->publish(x->seat, others_work, x->stop);
@@ -198,4 +199,4 @@ static void release(struct shmt_exchange *x) {
 }
 
 const struct shmt_turns SHMT_TURNS_MERGES = {
-    .plan = plan, .free = release, .take = take, .most_bytes = most_bytes, .epoch = epoch};
+    .plan = plan, .free = release, .take = take, .most_bytes = most_bytes, .behind = SHMT_EVENT_MERGE, .epoch = epoch};

@@ -86,9 +86,14 @@ int shmt_lanes_check(const struct shmt_lanes *l, uint32_t rank, struct shmt_erro
     return shmt_fail(e, SHMTRAIN_E_DIED, "%s %s", l->name[cause], l->peer[cause].parted ? "has left the run" : "is lost");
 }
 
+bool shmt_lanes_is_silent(const struct shmt_lanes *l, uint32_t rank) {
+    return l->peer[rank].state == SHMT_PEER_LOST && !l->peer[rank].parted;
+}
+
 void shmt_lanes_why(const struct shmt_lanes *l, uint32_t rank, char out[SHMT_WHY]) {
     const uint32_t version = l->peer[rank].version;
     out[0] = '\0';
+    if (shmt_lanes_is_silent(l, rank)) snprintf(out, SHMT_WHY, "it is lost");
     if (l->peer[rank].state != SHMT_PEER_UNKNOWN) return;
     if (version > 0 && version != SHMT_WIRE_VERSION)
         snprintf(out, SHMT_WHY,

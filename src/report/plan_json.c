@@ -41,7 +41,7 @@ static const struct shmt_field PLAN[] = {
     SOME(plan, replicas), SOME(plan, copies_reason),
     LIST(plan, "nodes", node, n_nodes, NODE), LIST(plan, "places", place, n_places, THREAD),
     LIST(plan, "shards", shard, n_shards, SHARD), LIST(plan, "parts", part, n_parts, PART),
-    LIST(plan, "hosts", hosts, n_hosts, HOST), FIELD(plan, host), FLAG(plan, exchanges_batches),
+    LIST(plan, "hosts", hosts, n_hosts, HOST), FIELD(plan, host), FIELD(plan, exchange),
     LIST(plan, "layers", layer, n_layers, SHMT_LAYER),
     FIELD(plan, parameter_bytes), FIELD(plan, state_bytes), FIELD(plan, gradient_bytes), FIELD(plan, other_bytes),
     FIELD(plan, data_bytes), FIELD(plan, total_bytes), FIELD(plan, available_bytes), FIELD(plan, limit),

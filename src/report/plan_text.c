@@ -2,6 +2,7 @@
 #include <shmtrain/plan.h>
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -146,13 +147,14 @@ static void add_shards(FILE *f, const struct shmtrain_plan *plan) {
 static void add_hosts(FILE *f, const struct shmtrain_plan *plan) {
     char size[16];
     if (plan->n_hosts == 0) return;
+    const bool is_batch = strcmp(plan->exchange, "batch") == 0;
     fprintf(f, "\nhost  name                         examples of %s     sends each, at most\n",
-            plan->exchanges_batches ? "a batch" : "an epoch");
+            is_batch ? "a batch" : "an epoch");
     for (uint32_t i = 0; i < plan->n_hosts && i < MOST_LINES; i++) {
         const struct shmtrain_plan_host *host = &plan->hosts[i];
-        fprintf(f, "%4" PRIu32 "  %-24.24s %*" PRIu64 " %15s %s%s\n", i, host->name[0] ? host->name : "of MPI",
-                plan->exchanges_batches ? 23 : 24, host->examples, bytes_text(host->most_bytes, size),
-                plan->exchanges_batches ? "a batch" : "a round", i == plan->host ? "  this one" : "");
+        fprintf(f, "%4" PRIu32 "  %-24.24s %*" PRIu64 " %15s a %s%s\n", i, host->name[0] ? host->name : "of MPI",
+                is_batch ? 23 : 24, host->examples, bytes_text(host->most_bytes, size), plan->exchange,
+                i == plan->host ? "  this one" : "");
     }
     add_more(f, plan->n_hosts, "hosts");
 }

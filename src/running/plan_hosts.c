@@ -8,7 +8,9 @@
 #include "configuration/role.h"
 #include "consistency/chunks.h"
 #include "consistency/shares.h"
+#include "ps/far.h"
 #include "ps/flat.h"
+#include "update/parts.h"
 #include "workers/run.h"
 
 /* Of a whole batch. */
@@ -36,6 +38,13 @@ static void plan_items(const struct shmt_spec *spec, uint32_t host, uint64_t all
     out->most_bytes = all_bytes;
 }
 
+/* Live modes: all parameters in a round; in a merge the parts of all of them, and of the rule's state. */
+static uint64_t bytes_of_turn(const struct shmt_spec *spec, uint64_t n_floats) {
+    if (!shmt_policy_meets_to_merge(&spec->policy)) return n_floats * sizeof(float);
+    return shmt_ceil_div(n_floats, SHMT_FAR_BLOCK) * (1 + shmt_flat_planes(spec)) *
+           (sizeof(struct shmt_merge_part) + sizeof(uint64_t));
+}
+
 static void name_host(const struct shmt_run *run, uint32_t host, struct shmtrain_plan_host *out) {
     const struct shmt_cluster *hosts = &run->config->parsed.hosts;
     char name[SHMT_MOST_HOST_TEXT] = "";
@@ -52,13 +61,15 @@ int shmt_plan_hosts(struct shmt_run *run, struct shmtrain_plan *plan, struct shm
     shmt_flat_plan(spec, &flat);
     plan->n_hosts = spec->hosts.n;
     plan->host = spec->hosts.self;
-    plan->exchanges_batches = shmt_policy_is_batched(&spec->policy);
+    plan->exchange = shmt_policy_is_batched(&spec->policy)       ? "batch"
+                     : shmt_policy_meets_to_merge(&spec->policy) ? "merge"
+                                                                 : "round";
     for (uint32_t host = 0; host < spec->hosts.n; host++) {
         name_host(run, host, &(*out)[host]);
-        if (plan->exchanges_batches)
+        if (shmt_policy_is_batched(&spec->policy))
             plan_batches(spec, host, flat.n * (shmt_spec_rounds_sums(spec) ? sizeof(uint16_t) : sizeof(float)), &(*out)[host]);
         else
-            plan_items(spec, host, flat.n * sizeof(float), &(*out)[host]);
+            plan_items(spec, host, bytes_of_turn(spec, flat.n), &(*out)[host]);
     }
     return 0;
 }

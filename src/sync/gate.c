@@ -41,15 +41,26 @@
 #define LOOKS_PER_TIME 32u        /* looks at the missing member's word between two looks at the time and the watch words */
 #define FIRST_LOOKS    16u /* before any call: half a microsecond, as long as a few trips of a cache line between cores */
 
-/* Members that are still to be seen: `left` of them, from `at` on downwards, around the circle. What was seen once stays true,
- * because the words only grow, so each member is seen once. Downwards, because workers are started upwards: those who are there
- * already sleep for the last one, and are not all woken by each that comes. */
+/* Members that are still to be seen: `left` of them, from `at` on downwards, around the circle; a latecomer behind all of them. What
+ * was seen once stays true, because the words only grow, so each member is seen once. Downwards, because workers are started upwards:
+ * those who are there already sleep for the last one, and are not all woken by each that comes. */
 struct look {
     uint32_t at, left;
 };
 
 static struct shmt_gate *gate_of(const struct shmt_gates *gates, uint32_t i) {
     return (struct shmt_gate *)(void *)((char *)gates->gate + (uint64_t)i * gates->stride_bytes);
+}
+
+static bool is_latecomer(const struct shmt_gates *gates, uint32_t i) { return gates->latecomer && i == gates->n - 1; }
+
+/* Members that are looked at around the circle. */
+static uint32_t circle(const struct shmt_gates *gates) { return gates->latecomer ? gates->n - 1 : gates->n; }
+
+/* `left` is one less. */
+static uint32_t next_of(const struct shmt_gates *gates, const struct look *look) {
+    if (look->left == 1 && gates->latecomer) return gates->n - 1;
+    return (look->at > 0 ? look->at : circle(gates)) - 1;
 }
 
 static _Atomic uint64_t *word_of(const struct shmt_gates *gates, enum shmt_gate_word word, uint32_t i) {
@@ -164,7 +175,10 @@ static void take_seen(const struct shmt_gates *gates, enum shmt_gate_word word, 
     const uint32_t seen = met >> SEEN_BITS > target ? gates->n : (uint32_t)(met & ((1u << SEEN_BITS) - 1));
     if (seen > gates->n || gates->n - seen >= look->left) return;
     look->left = gates->n - seen;
-    look->at = look->left > 0 ? look->left - 1 : 0;
+    if (gates->latecomer)
+        look->at = look->left > 1 ? look->left - 2 : gates->n - 1;
+    else
+        look->at = look->left > 0 ? look->left - 1 : 0;
 }
 
 /* What was seen stays true. So two who tell at the same time do no harm, nor does who tells less than another one has: the others
@@ -184,8 +198,8 @@ static bool somebody_missing(const struct shmt_gates *gates, enum shmt_gate_word
     while (look->left > 0) {
         missing = counts(gates, look->at) && !reached(gates, word, target, look->at);
         if (missing) break;
-        look->at = (look->at > 0 ? look->at : gates->n) - 1;
         look->left--;
+        look->at = next_of(gates, look);
     }
     tell_seen(gates, word, target, look);
     return missing;
@@ -245,6 +259,10 @@ static int wait_for_those(const struct shmt_gates *gates, enum shmt_gate_word wo
     uint32_t for_whom = NOBODY;
     int gave_up = 0;
     while (somebody_missing(gates, word, target, &look)) {
+        if (for_whom != NOBODY && for_whom != look.at && is_latecomer(gates, look.at)) { /* a wait of its own */
+            if (gates->tell) gates->tell(gates->tell_arg, 0, for_whom);
+            for_whom = NOBODY;
+        }
         if (for_whom == NOBODY && comes_at_once(gates, word, target, look.at)) continue;
         if (for_whom == NOBODY && gates->tell) gates->tell(gates->tell_arg, 1, look.at);
         for_whom = look.at;
@@ -262,7 +280,7 @@ static int wait_for_those(const struct shmt_gates *gates, enum shmt_gate_word wo
 
 static struct look look_at_all(const struct shmt_gates *gates, enum shmt_gate_word word) {
     const bool shared = gates->met && word == SHMT_GATE_PHASE; /* then all go the same way */
-    return (struct look){.at = (shared || gates->self == 0 ? gates->n : gates->self) - 1, .left = gates->n};
+    return (struct look){.at = (shared || gates->self == 0 ? circle(gates) : gates->self) - 1, .left = gates->n};
 }
 
 int shmt_gates_wait(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t *for_whom_out) {

@@ -51,6 +51,9 @@ struct shmt_gates {
     /* For large groups (n below 2^16): a shared word, zero at first, in which a member notes how many members it has seen come
      * (gate.c). The others then need not look at each member, which would take n * n looks in all. NULL: every member looks. */
     _Atomic uint64_t *met;
+    /* The last member (of at least two) comes when all others are there, as a rule: so it is looked at behind them, and to wait for it
+     * then is a wait of its own, of which `tell` is told. All members say the same of it. */
+    bool latecomer;
     /* Called when a wait begins (waits 1; `for_whom` is missing) and when it ends (0; `for_whom` was the last to come). Where
      * waiters spin (watch.spin_ns), it is not called for a wait of a few looks, about half a microsecond. May be NULL. */
     void (*tell)(void *arg, int waits, uint32_t for_whom);

@@ -169,7 +169,8 @@ static void put_link_event(struct writing *w, const struct shmt_event *event, co
 
 static void put_link(struct writing *w) {
     const struct shmt_ring *ring = link_ring(w);
-    const char *turn = shmt_policy_is_batched(&w->run->spec.policy) ? "batch" : "round";
+    const struct shmt_policy *policy = &w->run->spec.policy;
+    const char *turn = shmt_policy_is_batched(policy) ? "batch" : shmt_policy_meets_to_merge(policy) ? "merge" : "round";
     uint64_t lost;
     bool open;
     if (!ring) return;

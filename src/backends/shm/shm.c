@@ -22,6 +22,7 @@
 static struct shmt_gates gates_of(struct shmt_store *store, uint32_t rank, const _Atomic uint32_t *member) {
     return (struct shmt_gates){
         .met = store->spec.n_seats >= MANY_SEATS ? &store->control->met : NULL,
+        .latecomer = store->layout.links > 0,
         .gate = &store->front[0].gate,
         .stride_bytes = sizeof *store->front,
         .n = store->spec.n_seats + store->layout.links,
