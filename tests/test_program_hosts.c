@@ -263,6 +263,17 @@ static void what_differs_is_named_on_all_hosts(void **state) {
     }
 }
 
+/* Nobody has typed it. */
+static void what_differs_because_of_workers_says_so(void **state) {
+    (void)state;
+    choose_ports(2);
+    struct program *a = START_HOST("0", "-q", "-w", "1", "--mode", "async", "-M", "mlp", "--rate=0.05", "--item=16", DENSE),
+                   *b = START_HOST("1", "-q", "-w", "2", "--mode", "async", "-M", "mlp", "--rate=0.05", "--item=16", DENSE);
+    end_with(a, 2, "differ in momentum: ");
+    assert_says(a, "it follows from the number of workers: give all hosts the same --momentum");
+    end_with(b, 2, "differ in momentum: ");
+}
+
 /* Whoever has compared leaves; the others still hear why. */
 static void of_three_hosts_all_hear_which_one_differs(void **state) {
     static const char *const RANK[] = {"0", "1", "2"};
@@ -661,6 +672,7 @@ int main(void) {
                                        PROGRAM_TEST(a_goal_ends_all_hosts_with_the_same_epoch),
                                        PROGRAM_TEST(live_modes_end_with_the_same_bits_on_all_hosts),
                                        PROGRAM_TEST(what_differs_is_named_on_all_hosts),
+                                       PROGRAM_TEST(what_differs_because_of_workers_says_so),
                                        PROGRAM_TEST(of_three_hosts_all_hear_which_one_differs),
                                        PROGRAM_TEST(options_that_do_not_fit_are_refused),
                                        PROGRAM_TEST(tf_config_names_the_hosts),

@@ -269,17 +269,26 @@ int shmt_hosts_gather(struct shmt_run *run, const void *text, uint32_t n,
     return rc;
 }
 
+/* What nobody has typed, and what follows from each host's number of workers where it is left to the run. */
+static bool follows_from_workers(const struct shmt_run *run, const char *fact) {
+    static const char *const FACTS[] = {"item", "rate", "momentum", "warmup"};
+    for (size_t i = 0; i < sizeof FACTS / sizeof *FACTS; i++)
+        if (strcmp(fact, FACTS[i]) == 0) return !shmt_config_is_given(run->config, fact);
+    return false;
+}
+
 static int compare(struct shmt_run *run, const struct shmt_desk_packet *said, void *arg) {
     const struct shmt_facts *ours = arg;
     struct shmt_difference d;
-    char name[SHMT_MOST_HOST_TEXT];
+    char name[SHMT_MOST_HOST_TEXT], remedy[160] = "give all hosts the same data and options";
     if (!shmt_facts_differ(ours, said->bytes, said->n, &d)) return 0;
     shmt_hosts_name(run, said->rank, name);
-    return shmt_refuse(
-        &run->call->error,
-        "host %u (%.80s) and this one, %u, differ in %s: \"%.100s\" there, \"%.100s\" here; give all hosts the same "
-        "data and options",
-        said->rank, name, shmt_config_host(run->config), d.name, d.theirs, d.ours);
+    if (follows_from_workers(run, d.name))
+        snprintf(remedy, sizeof remedy,
+                 "it follows from the number of workers: give all hosts the same --%.20s, or as many workers", d.name);
+    return shmt_refuse(&run->call->error,
+                       "host %u (%.80s) and this one, %u, differ in %s: \"%.100s\" there, \"%.100s\" here; %s", said->rank,
+                       name, shmt_config_host(run->config), d.name, d.theirs, d.ours, remedy);
 }
 
 int shmt_hosts_agree(struct shmt_run *run, const struct shmt_agreed *what) {
