@@ -25,8 +25,9 @@ static uint32_t largest(const uint64_t *number, uint32_t n) {
 
 /* Slots in proportion to `weight` (largest remainders), but one each at least, which the largest share gives. */
 static void apportion(uint32_t n_hosts, uint32_t n_slots, const uint64_t *weight, uint64_t out[SHMT_SHARE_SLOTS]) {
-    uint64_t all = 0, given = 0, left[SHMT_SHARE_SLOTS];
+    uint64_t all = 0, given = 0, left[SHMT_SHARE_SLOTS] = {0};
     for (uint32_t host = 0; host < n_hosts; host++) all += weight[host];
+    all = shmt_max_u64(1, all); /* each is 1 at least */
     for (uint32_t host = 0; host < n_hosts; host++) {
         const unsigned __int128 exact = (unsigned __int128)weight[host] * n_slots;
         out[host] = shmt_max_u64(1, (uint64_t)(exact / all));
@@ -57,7 +58,7 @@ static void spread(const uint64_t *n_own, struct shmt_shares *out) {
 
 void shmt_shares_by_speed(const struct shmt_shares *last, const uint64_t *busy_ns, struct shmt_shares *out) {
     uint64_t least = UINT64_MAX, most = 0, weight[SHMT_SHARE_SLOTS] = {0};
-    uint64_t n_own[SHMT_SHARE_SLOTS], fair[SHMT_SHARE_SLOTS];
+    uint64_t n_own[SHMT_SHARE_SLOTS] = {0}, fair[SHMT_SHARE_SLOTS] = {0};
     *out = *last;
     for (uint32_t host = 0; host < last->n_hosts; host++) {
         least = shmt_min_u64(least, busy_ns[host]);
