@@ -426,7 +426,7 @@ static void each_item_is_one_hosts_whatever_the_shares(void **state) {
             for (uint32_t host = 0; host < n; host++)
                 busy[host] = 1 + shmt_hash64(n, round, host, 0) % (round % 2 ? 100 : UINT64_MAX - 1); /* also what cannot be */
             const struct shmt_shares last = shares;
-            shmt_shares_by_speed(&last, busy, &shares);
+            shmt_shares_by_speed(&last, 100000, busy, &shares);
         }
     }
 }
@@ -448,7 +448,7 @@ static void shares_follow_speeds(void **state) {
             most = busy[host] > most ? busy[host] : most;
         }
         if (epoch == 0) assert_true(most > 3 * least);
-        shmt_shares_by_speed(&shares, busy, &next);
+        shmt_shares_by_speed(&shares, 100000, busy, &next);
         shares = next;
     }
     assert_true((double)most < 1.07 * (double)least);
@@ -460,9 +460,11 @@ static void what_differs_little_or_was_not_measured_changes_no_share(void **stat
     (void)state;
     shmt_shares_equal(2, &equal);
     for (size_t i = 0; i < sizeof BUSY / sizeof *BUSY; i++) {
-        shmt_shares_by_speed(&equal, BUSY[i], &next);
+        shmt_shares_by_speed(&equal, 100000, BUSY[i], &next);
         assert_memory_equal(&next, &equal, sizeof equal);
     }
+    shmt_shares_by_speed(&equal, 15, (const uint64_t[]){1, 1000}, &next); /* one had 7 items */
+    assert_memory_equal(&next, &equal, sizeof equal);
 }
 
 /* Each share costs what is fair, but for a bin at either end. */

@@ -17,9 +17,10 @@
 #include <string.h>
 
 #include "base/cpu.h"
-#include "link/bfloat16.h"
-#include "link/parcel.h"
 #include "base/random.h"
+#include "link/bfloat16.h"
+#include "link/feedback.h"
+#include "link/parcel.h"
 #include "workers/crew.h"
 
 #define SHARED_ROWS 11 /* of terms: so few that each gets some from all hosts */
@@ -434,6 +435,21 @@ static void floats_are_rounded_to_the_nearest_bfloat16(void **state) {
     for (uint32_t half = 0; half <= 0xffff; half++) assert_int_equal(shmt_bfloat16(shmt_of_bfloat16((uint16_t)half)), half);
 }
 
+/* Of a mean: whose change is but what rounding has left of an earlier one would halve that of somebody else. */
+static void what_rounding_has_left_is_no_part_of_a_mean(void **state) {
+    static const struct {
+        float size[3];
+        uint32_t parts;
+    } CASES[] = {{{1, 1, 1}, 3},      {{1, 0, 0.5f}, 2},   {{0, 0, 0}, 0},           {{1e-30f, 0, 0}, 1},
+                 {{1, 0.001f, 0}, 1}, {{0.001f, 1, 0}, 1}, {{0.001f, 0.001f, 1}, 1}, {{0.01f, 1, 0.01f}, 3}};
+    (void)state;
+    for (size_t i = 0; i < sizeof CASES / sizeof *CASES; i++) {
+        float most = 0, parts = 0;
+        for (uint32_t host = 0; host < 3; host++) shmt_feedback_count(CASES[i].size[host], &most, &parts);
+        assert_int_equal((uint32_t)parts, CASES[i].parts);
+    }
+}
+
 static void halves_of_blocks_and_terms_arrive_and_their_lengths_are_checked(void **state) {
     const struct shmt_parcel blocks = {.kind = SHMT_PARCEL_BLOCKS, .n = 3, .number = 9, .halves = true},
                              lists = {.kind = SHMT_PARCEL_TERMS, .of = 1, .n = 5, .number = 9, .flag = true, .halves = true};
@@ -495,6 +511,7 @@ int main(void) {
     g.work = work;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(floats_are_rounded_to_the_nearest_bfloat16),
+        cmocka_unit_test(what_rounding_has_left_is_no_part_of_a_mean),
         cmocka_unit_test(halves_of_blocks_and_terms_arrive_and_their_lengths_are_checked),
         cmocka_unit_test(what_hosts_cannot_do_yet_is_refused),
         cmocka_unit_test_setup(parameters_and_losses_are_those_of_one_host, deadline),

@@ -1,9 +1,12 @@
 /* Shares of hosts: see shares.h. */
 #include "consistency/shares.h"
 
+#include <stdbool.h>
+
 #include "base/checked.h"
 
-#define STEADY 20 /* a difference below this part of the time is chance */
+#define STEADY      20 /* a difference below this part of the time is chance */
+#define LEAST_ITEMS 8  /* of a host, to tell how fast it is */
 
 void shmt_shares_equal(uint32_t n_hosts, struct shmt_shares *out) {
     *out = (struct shmt_shares){.n_hosts = n_hosts, .n_slots = SHMT_SHARE_SLOTS / n_hosts * n_hosts};
@@ -56,7 +59,17 @@ static void spread(const uint64_t *n_own, struct shmt_shares *out) {
     }
 }
 
-void shmt_shares_by_speed(const struct shmt_shares *last, const uint64_t *busy_ns, struct shmt_shares *out) {
+/* Whether each host had enough of them. */
+static bool tells_speed(const struct shmt_shares *shares, uint64_t items) {
+    for (uint32_t host = 0; host < shares->n_hosts; host++) {
+        struct shmt_share share;
+        shmt_share_of(shares, host, &share);
+        if (shmt_share_items(&share, items) < LEAST_ITEMS) return false;
+    }
+    return true;
+}
+
+void shmt_shares_by_speed(const struct shmt_shares *last, uint64_t items, const uint64_t *busy_ns, struct shmt_shares *out) {
     uint64_t least = UINT64_MAX, most = 0, weight[SHMT_SHARE_SLOTS] = {0};
     uint64_t n_own[SHMT_SHARE_SLOTS] = {0}, fair[SHMT_SHARE_SLOTS] = {0};
     *out = *last;
@@ -64,7 +77,7 @@ void shmt_shares_by_speed(const struct shmt_shares *last, const uint64_t *busy_n
         least = shmt_min_u64(least, busy_ns[host]);
         most = shmt_max_u64(most, busy_ns[host]);
     }
-    if (least == 0 || most - least < most / STEADY) return;
+    if (least == 0 || most - least < most / STEADY || !tells_speed(last, items)) return;
     count_slots(last, n_own);
     for (uint32_t host = 0; host < last->n_hosts; host++) /* as many slots in so much time; at least 1, and far from overflow */
         weight[host] = 1 + (uint64_t)((((unsigned __int128)n_own[host] << 32) * least / busy_ns[host]) >> 16);

@@ -162,6 +162,7 @@ static void send_terms(struct shmt_exchange *x, uint32_t chunk) {
         .kind = SHMT_PARCEL_TERMS, .of = chunk, .n = terms.n, .number = x->number, .flag = terms.summed, .halves = rounds(x)};
     if (rounds(x) && (!round_terms(x, &terms) || !x->at.backend->far->put_terms(x->seat, chunk, &terms)))
         shmt_fail(&x->error, SHMTRAIN_E_USAGE, "a list of gradients has terms of parameters that there are not");
+    if (x->error.status != 0) return;
     struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
     if (payload) (rounds(x) ? shmt_parcel_put_half_terms : shmt_parcel_put_terms)(entries, &terms);
     shmt_exchange_send(x, payload);

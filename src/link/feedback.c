@@ -178,7 +178,8 @@ void shmt_feedback_choose(struct shmt_exchange *x) {
     uint64_t n = 0, equal;
     for (uint64_t block = 0; block < x->n_blocks; block++) n += x->changed[block];
     if (n == 0) return;
-    const uint64_t most = shmt_max_u64(1, (uint64_t)ceil((double)f->share * (double)n));
+    const uint64_t most =
+        shmt_max_u64(1, (uint64_t)ceil((double)f->share * (double)n * (1 - 1e-6))); /* 0.1f is more than a tenth */
     const uint32_t least = find_least(x, most, &equal);
     for (uint64_t block = 0; block < x->n_blocks; block++) {
         if (!x->changed[block]) continue;

@@ -14,6 +14,8 @@
  * Whole blocks are chosen, not floats: messages stay as they are, and a number for each block says which to send. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "link/exchange_priv.h"
 
 /* Sets x->feedback, or leaves it NULL, where everything is sent as it is. _MEMORY */
@@ -47,3 +49,13 @@ void shmt_feedback_choose(struct shmt_exchange *x);
 
 /* What this host's parameters change by (n floats), when the base, which is still x->base, becomes `base`. */
 void shmt_feedback_bring(struct shmt_exchange *x, uint64_t block, uint64_t n, const float *base, float *change_out);
+
+#define SHMT_ROUNDING 256 /* times as large: bfloat16 has 8 bits of precision */
+
+/* How many hosts have changed a float, and by how much the one who did most. What is hundreds of times smaller than that is what
+ * rounding has left, on the wire or in additions, and no part of a mean. */
+static inline void shmt_feedback_count(float size, float *most, float *changed) {
+    const bool is_far_more = size > SHMT_ROUNDING * *most, counts = is_far_more || (size > 0 && SHMT_ROUNDING * size >= *most);
+    *changed = is_far_more ? 1 : *changed + (float)counts;
+    if (size > *most) *most = size;
+}

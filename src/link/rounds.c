@@ -12,6 +12,7 @@
  *
  * A change is sent once, in an ordered channel that loses and repeats nothing: so each counts once. Where less is sent than has changed
  * (feedback.h), the rest stays a change, and a host whose workers rest sends all of it. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -158,7 +159,7 @@ static bool take_block(struct cursor *c, uint64_t block, float out[SHMT_FAR_BLOC
 /* What a block's base becomes, in the order of ranks. false: nobody has changed it. */
 static bool merge_block(struct shmt_exchange *x, struct cursor *cursor, uint64_t block, float base_out[SHMT_FAR_BLOCK]) {
     const uint64_t at = block * SHMT_FAR_BLOCK, n = floats_of(x, block);
-    float sum[SHMT_FAR_BLOCK] = {0}, changed[SHMT_FAR_BLOCK] = {0}, change[SHMT_FAR_BLOCK];
+    float sum[SHMT_FAR_BLOCK] = {0}, changed[SHMT_FAR_BLOCK] = {0}, most[SHMT_FAR_BLOCK] = {0}, change[SHMT_FAR_BLOCK];
     bool any = false;
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) {
         bool has = false;
@@ -168,7 +169,7 @@ static bool merge_block(struct shmt_exchange *x, struct cursor *cursor, uint64_t
             memcpy(change, x->change + at, n * sizeof *change);
         for (uint64_t i = 0; has && i < n; i++) {
             sum[i] += change[i];
-            changed[i] += change[i] != 0;
+            shmt_feedback_count(fabsf(change[i]), &most[i], &changed[i]);
         }
         any = any || has;
     }
@@ -264,7 +265,7 @@ static void deal_next(struct shmt_exchange *x) {
     if (x->at.spec->policy.staleness != SHMT_STALENESS_INF) return;
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
         busy_ns[host] = shmt_exchange_is_other(x, host) ? x->heard[host].busy_ns : x->busy_ns;
-    shmt_shares_by_speed(ops(x)->dealt(x->seat), busy_ns, &next);
+    shmt_shares_by_speed(ops(x)->dealt(x->seat), shmt_spec_pieces(x->at.spec), busy_ns, &next);
     ops(x)->deal(x->seat, &next);
 }
 

@@ -10,7 +10,10 @@
 /* In the link's own memory: copies of its own and what comes of each host (link/rounds.c), or what each host's copies come to
  * (link/merges.c). */
 static uint64_t link_bytes(const struct shmt_spec *spec, const struct shmt_shm_layout *l) {
-    if (shmt_spec_has_rounds_of_hosts(spec)) return (3 + spec->hosts.n) * l->flat.n * sizeof(float);
+    const bool rests = spec->hosts.wire != SHMT_WIRE_F32 || (spec->hosts.top_k > 0 && spec->hosts.top_k < 1);
+    if (shmt_spec_has_rounds_of_hosts(spec)) return (3 + rests + spec->hosts.n) * l->flat.n * sizeof(float);
+    if (shmt_spec_rounds_sums(spec))
+        return (1 + SHMT_MAX_STACK) * l->flat.n * sizeof(float); /* of each subtree, and of lists */
     return shmt_spec_merges_over_hosts(spec)
                ? spec->hosts.n * (UINT64_C(1) + l->planes) * l->flat.n * sizeof(struct shmt_merge_part) / SHMT_PART_FLOATS
                : 0;

@@ -76,7 +76,7 @@ static bool put_terms(struct shmt_seat *seat, uint32_t chunk, const struct shmt_
     const struct shmt_store *store = shmt_shm_seat_of(seat)->store;
     const struct shmt_terms list = shmt_shm_list(store, chunk);
     if (of->n > list.most) return false; /* also where no lists are kept */
-    if (of->n > 0) memcpy(list.id, of->id, of->n * sizeof *list.id);
+    if (of->n > 0 && of->id != list.id) memcpy(list.id, of->id, of->n * sizeof *list.id);
     if (of->n > 0) memcpy(list.value, of->value, of->n * sizeof *list.value);
     if (list.head) *list.head = (struct shmt_terms_head){.n = of->n, .summed = of->summed};
     return list.head != NULL;
