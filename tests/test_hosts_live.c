@@ -295,7 +295,7 @@ static void a_slow_host_gets_fewer_items(void **state) {
     for (uint64_t seed = 1; seed <= 5; seed++) {
         begin_live(seed);
         seen.step_ns = 2 * MS;
-        seen.slow[1] = 3;
+        seen.slow[1] = 9; /* slower by far, whatever the numbers of workers */
         struct shmt_spec spec = spec_for();
         spec.policy =
             (struct shmt_policy){.write = SHMT_WRITE_RACY, .staleness = SHMT_STALENESS_INF, .quorum = SHMT_QUORUM_ALL};
@@ -308,10 +308,10 @@ static void a_slow_host_gets_fewer_items(void **state) {
         float *first = parameters_of(&g.host[0]);
         for (uint32_t i = 0; i < g.n; i++) check(&g.host[i], first);
         free(first);
-        const double pace0 = (double)g.host[0].spec.n_seats, pace1 = (double)g.host[1].spec.n_seats / 3;
+        const double pace0 = (double)g.host[0].spec.n_seats, pace1 = (double)g.host[1].spec.n_seats / 9;
         const double fair = 512 * pace1 / (pace0 + pace1), had = (double)seen.had[MOST_EPOCHS - 1][1];
         must(seen.had[0][1] == 256, "the first epoch is not shared equally");
-        must(had < (256 + fair) / 2 + 40 || fair > 256, "a slow host has as many items as before");
+        must(had < (256 + fair) / 2, "a slow host has as many items as before");
         destroy_hosts();
     }
 }
