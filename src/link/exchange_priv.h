@@ -145,6 +145,10 @@ bool shmt_exchange_is_asked_to_stop(const struct shmt_exchange *x);
 /* A message about the turn in hand, of all kinds but those of blocks: notes how far its sender is, and what it has done. */
 void shmt_exchange_take_items(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel);
 
+/* Entries of blocks, of which there are n_blocks, and which ascend. true: the message is kept until all have come. */
+bool shmt_exchange_keep_blocks(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel,
+                               const struct shmt_message *message, uint64_t n_blocks);
+
 /* As they have said when they began the turn. */
 bool shmt_exchange_all_others_rest(const struct shmt_exchange *x);
 

@@ -69,6 +69,24 @@ void shmt_exchange_take_items(struct shmt_exchange *x, uint32_t from, const stru
     }
 }
 
+bool shmt_exchange_keep_blocks(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel,
+                               const struct shmt_message *message, uint64_t n_blocks) {
+    struct shmt_heard *heard = &x->heard[from];
+    for (uint32_t i = 0; i < parcel->n; i++) {
+        const uint64_t block = shmt_parcel_number(parcel, i);
+        if (block < heard->next_block || block >= n_blocks || parcel->of != 0) {
+            shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has sent changes of parameters that there are not, or not in order", from);
+            return false;
+        }
+        heard->next_block = block + 1;
+    }
+    if (parcel->n > 0 && !shmt_keep(&heard->blocks, message)) {
+        shmt_no_memory(&x->error, "for changes of %s", shmt_lanes_name(x->at.lanes, from));
+        return false;
+    }
+    return parcel->n > 0;
+}
+
 bool shmt_exchange_all_others_rest(const struct shmt_exchange *x) {
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
         if (shmt_exchange_is_other(x, host) && !x->heard[host].rests) return false;

@@ -21,27 +21,9 @@ static uint64_t all_blocks(const struct shmt_exchange *x) { return x->n_words * 
 
 /* ---- what comes ---- */
 
-/* Blocks ascend. true: the message is kept until all have come. */
-static bool keep_parts(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel,
-                       const struct shmt_message *message) {
-    struct shmt_heard *heard = &x->heard[from];
-    for (uint32_t i = 0; i < parcel->n; i++) {
-        const uint64_t block = shmt_parcel_part(parcel, i, NULL);
-        if (block < heard->next_block || block >= all_blocks(x) || parcel->of != 0) {
-            shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has sent parts of parameters that there are not, or not in order", from);
-            return false;
-        }
-        heard->next_block = block + 1;
-    }
-    if (parcel->n > 0 && !shmt_keep(&heard->blocks, message)) {
-        shmt_no_memory(&x->error, "for the copies of %s", shmt_lanes_name(x->at.lanes, from));
-        return false;
-    }
-    return parcel->n > 0;
-}
-
 static bool take(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel, struct shmt_message *message) {
-    if (parcel->kind == SHMT_PARCEL_PARTS && x->heard[from].begun) return keep_parts(x, from, parcel, message);
+    if (parcel->kind == SHMT_PARCEL_PARTS && x->heard[from].begun)
+        return shmt_exchange_keep_blocks(x, from, parcel, message, all_blocks(x));
     shmt_exchange_take_items(x, from, parcel);
     return false;
 }
@@ -109,14 +91,14 @@ static void open_message(const struct shmt_exchange *x, struct cursor *c, bool i
     const unsigned char *bytes = is_own ? x->sent[c->at]->bytes : c->kept->message.bytes;
     const uint64_t n = is_own ? x->sent[c->at]->n : c->kept->message.n;
     (void)shmt_parcel_read(bytes, n, &c->parcel, &why); /* as when it came */
-    c->block = shmt_parcel_part(&c->parcel, 0, NULL);
+    c->block = shmt_parcel_number(&c->parcel, 0);
 }
 
 /* The part that the cursor stands at; it goes on. */
 static void take_part(const struct shmt_exchange *x, struct cursor *c, bool is_own, struct shmt_merge_part *out) {
     (void)shmt_parcel_part(&c->parcel, c->i, out);
     if (++c->i < c->parcel.n) {
-        c->block = shmt_parcel_part(&c->parcel, c->i, NULL);
+        c->block = shmt_parcel_number(&c->parcel, c->i);
         return;
     }
     if (is_own)

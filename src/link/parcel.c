@@ -160,6 +160,10 @@ void shmt_parcel_piece(const struct shmt_parcel *parcel, uint32_t i, struct shmt
 
 uint64_t shmt_parcel_clock(const struct shmt_parcel *parcel) { return shmt_get_little(parcel->entries, CLOCK_BYTES); }
 
+uint64_t shmt_parcel_number(const struct shmt_parcel *parcel, uint32_t i) {
+    return shmt_get_little(parcel->entries + (uint64_t)i * bytes_of(parcel->kind, parcel->halves), 8);
+}
+
 uint64_t shmt_parcel_block(const struct shmt_parcel *parcel, uint32_t i, float values_out[SHMT_FAR_BLOCK]) {
     const unsigned char *at = parcel->entries + (uint64_t)i * bytes_of(SHMT_PARCEL_BLOCKS, parcel->halves);
     if (parcel->halves)
@@ -171,7 +175,7 @@ uint64_t shmt_parcel_block(const struct shmt_parcel *parcel, uint32_t i, float v
 
 uint64_t shmt_parcel_part(const struct shmt_parcel *parcel, uint32_t i, struct shmt_merge_part *out) {
     const unsigned char *at = parcel->entries + (uint64_t)i * PART_BYTES;
-    if (out) memcpy(out->value, at + 8, sizeof out->value);
-    if (out) memcpy(out->count, at + BLOCK_BYTES, sizeof out->count);
+    memcpy(out->value, at + 8, sizeof out->value);
+    memcpy(out->count, at + BLOCK_BYTES, sizeof out->count);
     return shmt_get_little(at, 8);
 }

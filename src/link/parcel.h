@@ -61,7 +61,7 @@ bool shmt_parcel_read(const unsigned char *bytes, uint64_t n_bytes, struct shmt_
 void shmt_parcel_piece(const struct shmt_parcel *parcel, uint32_t i, struct shmt_far_piece *out);
 /* As long as the parcel. Of one with `halves` the values are written to values_out (n), else that may be NULL. */
 void shmt_parcel_terms(const struct shmt_parcel *parcel, float *values_out, struct shmt_far_terms *out);
-uint64_t shmt_parcel_clock(const struct shmt_parcel *parcel); /* of a ROUND */
+uint64_t shmt_parcel_clock(const struct shmt_parcel *parcel);              /* of a ROUND */
+uint64_t shmt_parcel_number(const struct shmt_parcel *parcel, uint32_t i); /* of the block, without its values: BLOCKS, PARTS */
 uint64_t shmt_parcel_block(const struct shmt_parcel *parcel, uint32_t i, float values_out[SHMT_FAR_BLOCK]);
-uint64_t shmt_parcel_part(const struct shmt_parcel *parcel, uint32_t i,
-                          struct shmt_merge_part *out); /* NULL: its block alone */
+uint64_t shmt_parcel_part(const struct shmt_parcel *parcel, uint32_t i, struct shmt_merge_part *out);

@@ -36,28 +36,13 @@ static uint64_t floats_of(const struct shmt_exchange *x, uint64_t block) {
 
 /* ---- what comes ---- */
 
-/* Blocks ascend. true: the message is kept until all have come. */
+/* What is rounded is so by agreement, and never what ends an epoch. */
 static bool keep_blocks(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel,
                         const struct shmt_message *message) {
-    struct shmt_heard *heard = &x->heard[from];
-    if (parcel->halves && (x->at.spec->hosts.wire != SHMT_WIRE_BF16 || heard->rests)) {
-        shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has rounded changes that are to be sent as they are", from);
-        return false;
-    }
-    for (uint32_t i = 0; i < parcel->n; i++) {
-        float values[SHMT_FAR_BLOCK];
-        const uint64_t block = shmt_parcel_block(parcel, i, values);
-        if (block < heard->next_block || block >= x->n_blocks || parcel->of != 0) {
-            shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has sent changes of parameters that there are not, or not in order", from);
-            return false;
-        }
-        heard->next_block = block + 1;
-    }
-    if (parcel->n > 0 && !shmt_keep(&heard->blocks, message)) {
-        shmt_no_memory(&x->error, "for changes of %s", shmt_lanes_name(x->at.lanes, from));
-        return false;
-    }
-    return parcel->n > 0;
+    if (!parcel->halves || (x->at.spec->hosts.wire == SHMT_WIRE_BF16 && !x->heard[from].rests))
+        return shmt_exchange_keep_blocks(x, from, parcel, message, x->n_blocks);
+    shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has rounded changes that are to be sent as they are", from);
+    return false;
 }
 
 static bool take(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel, struct shmt_message *message) {
