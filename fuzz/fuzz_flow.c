@@ -26,7 +26,7 @@ static size_t put(struct fuzz_file *file, struct fuzz_input *in, size_t n, uint8
 
 /* Whether the beginning says that it is something else than text. */
 static bool is_other(const uint8_t *bytes, size_t n) {
-    return n > 0 && (bytes[0] < ' ' || bytes[0] >= 0x7f || bytes[0] == 'B');
+    return n > 0 && (bytes[0] < ' ' || bytes[0] >= 0x7f || bytes[0] == 'B' || bytes[0] == 'P'); /* bzip2's BZh, zip's PK */
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n) {

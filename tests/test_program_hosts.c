@@ -319,7 +319,7 @@ static void options_that_do_not_fit_are_refused(void **state) {
          {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--top-k=0.1", SPARSE}},
         {2,
          "copies that meet to merge are sent whole",
-         {"--hosts=a:1,b:2", "--rank=0", "--insecure", "--mode=local", "--wire=bf16", SPARSE}},
+         {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--mode=local", "--wire=bf16", SPARSE}},
         {2, "launch needs --hosts a,b or --local N", {"launch", "--", "-e", "1"}},
         {2, "--local 0: expected a number of hosts", {"launch", "--local", "0", "--", "-e", "1"}},
         {2, "launch does not use --epochs", {"launch", "--local", "2", "-e", "1", SPARSE}}};
