@@ -20,7 +20,10 @@
 #include "link/feedback.h"
 #include "sync/host.h"
 
-#define PACE      9 /* times as long as a round has taken until the next one begins: a tenth of the time goes to rounds */
+/* Times as long as a round has taken until the next one begins: a tenth of the time goes to rounds, and a twentieth of a processor, which
+ * workers could have. */
+#define PACE      9
+#define BUSY_PACE 19
 #define LEAST_NS  UINT64_C(2000000) /* between two rounds */
 #define MOST_NS   UINT64_C(200000000)
 #define BOUND_NS  UINT64_C(500000) /* where workers wait for what is known of other hosts */
@@ -141,27 +144,34 @@ static bool take_block(struct cursor *c, uint64_t block, float out[SHMT_FAR_BLOC
     return true;
 }
 
-/* What a block's base becomes, in the order of ranks. false: nobody has changed it. */
+/* Adds up what hosts have changed a block by, in the order of ranks. Means also ask who has changed a float. */
+struct total {
+    float sum[SHMT_FAR_BLOCK], changed[SHMT_FAR_BLOCK], most[SHMT_FAR_BLOCK];
+    bool counts;
+};
+
+static void add_change(struct total *total, const float *change, uint64_t n) {
+    for (uint64_t i = 0; i < n; i++) total->sum[i] += change[i];
+    for (uint64_t i = 0; total->counts && i < n; i++)
+        shmt_feedback_count(fabsf(change[i]), &total->most[i], &total->changed[i]);
+}
+
+/* What a block's base becomes. false: nobody has changed it. */
 static bool merge_block(struct shmt_exchange *x, struct cursor *cursor, uint64_t block, float base_out[SHMT_FAR_BLOCK]) {
     const uint64_t at = block * SHMT_FAR_BLOCK, n = floats_of(x, block);
-    float sum[SHMT_FAR_BLOCK] = {0}, changed[SHMT_FAR_BLOCK] = {0}, most[SHMT_FAR_BLOCK] = {0}, change[SHMT_FAR_BLOCK];
+    const bool counts_all = shmt_feedback_counts_all(x);
+    struct total total = {.counts = !x->is_weighted && !counts_all};
+    float change[SHMT_FAR_BLOCK];
     bool any = false;
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) {
-        bool has = false;
-        if (shmt_exchange_is_other(x, host))
-            has = take_block(&cursor[host], block, change);
-        else if ((has = x->changed[block]))
-            memcpy(change, x->change + at, n * sizeof *change);
-        for (uint64_t i = 0; has && i < n; i++) {
-            sum[i] += change[i];
-            shmt_feedback_count(fabsf(change[i]), &most[i], &changed[i]);
-        }
-        any = any || has;
+        const bool is_other = shmt_exchange_is_other(x, host);
+        if (is_other ? !take_block(&cursor[host], block, change) : !x->changed[block]) continue;
+        add_change(&total, is_other ? change : x->change + at, n);
+        any = true;
     }
-    const bool counts_all = shmt_feedback_counts_all(x);
     for (uint64_t i = 0; any && i < n; i++) {
-        const float parts = counts_all ? (float)x->at.spec->hosts.n : changed[i];
-        base_out[i] = x->base[at + i] + (x->is_weighted || parts < 1 ? sum[i] : sum[i] / parts);
+        const float parts = x->is_weighted ? 1 : counts_all ? (float)x->at.spec->hosts.n : fmaxf(1, total.changed[i]);
+        base_out[i] = x->base[at + i] + total.sum[i] / parts;
     }
     return any;
 }
@@ -200,9 +210,13 @@ static void tell_workers(struct shmt_exchange *x) {
     if (x->stop) ops(x)->stop(x->seat);
 }
 
-/* 1: there is another one in this epoch; 0: it was the last one; or a status. *told: this host has said what it has done. *took_ns: what it
- * has taken, but for waiting until others have begun it. */
-static int do_round(struct shmt_exchange *x, bool *told, uint64_t *took_ns) {
+/* What a round has taken: work, and the network, but for waiting until others have begun it. */
+struct taken {
+    uint64_t work_ns, network_ns;
+};
+
+/* 1: there is another one in this epoch; 0: it was the last one; or a status. *told: this host has said what it has done. */
+static int do_round(struct shmt_exchange *x, bool *told, struct taken *taken) {
     const uint64_t began_ns = shmt_now_ns();
     const int rests = ops(x)->rests(x->seat); /* before I look: nothing changes behind it */
     if (rests < 0) return rests;
@@ -222,19 +236,22 @@ static int do_round(struct shmt_exchange *x, bool *told, uint64_t *took_ns) {
     const uint64_t sent_ns = shmt_now_ns();
     shmt_exchange_close(x);
     if (x->error.status != 0) return x->error.status;
+    const uint64_t closed_ns = shmt_now_ns();
     const bool is_last = rests == 1 && shmt_exchange_all_others_rest(x);
     merge(x, is_last);
     tell_workers(x);
     shmt_exchange_does(x, is_last ? SHMT_EVENT_WAIT : SHMT_EVENT_NONE); /* it rests until the next round */
-    *took_ns = sent_ns - began_ns + shmt_now_ns() - shmt_max_u64(sent_ns, x->begun_ns);
+    *taken = (struct taken){.work_ns = sent_ns - began_ns + shmt_now_ns() - closed_ns,
+                            .network_ns = closed_ns - shmt_min_u64(closed_ns, shmt_max_u64(sent_ns, x->begun_ns))};
     return !is_last;
 }
 
 /* Until the next round. Whoever rests goes on at once, and whoever has workers that wait for others' clocks, nearly so. */
-static void pace(struct shmt_exchange *x, uint64_t took_ns) {
+static void pace(struct shmt_exchange *x, const struct taken *taken) {
     const bool bound = x->at.spec->policy.staleness != SHMT_STALENESS_INF;
-    const uint64_t wait_ns =
-        bound ? shmt_max_u64(BOUND_NS, took_ns / 2) : shmt_max_u64(LEAST_NS, shmt_min_u64(MOST_NS, PACE * took_ns));
+    const uint64_t free_ns = PACE * taken->network_ns + BUSY_PACE * taken->work_ns;
+    const uint64_t wait_ns = bound ? shmt_max_u64(BOUND_NS, (taken->network_ns + taken->work_ns) / 2)
+                                   : shmt_max_u64(LEAST_NS, shmt_min_u64(MOST_NS, free_ns));
     const uint64_t until_ns = shmt_now_ns() + wait_ns;
     while (x->error.status == 0 && shmt_now_ns() < until_ns && ops(x)->rests(x->seat) == 0) {
         shmt_exchange_receive(x, 0);
@@ -262,10 +279,10 @@ static int epoch(struct shmt_exchange *x) {
     x->busy_ns = 0;
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) x->heard[host].rests = false;
     for (;;) {
-        uint64_t took_ns = 0;
-        rc = do_round(x, &told, &took_ns);
+        struct taken taken = {0};
+        rc = do_round(x, &told, &taken);
         if (rc != 1) break;
-        pace(x, took_ns);
+        pace(x, &taken);
         if (x->error.status != 0) return x->error.status;
     }
     if (rc < 0) return rc;

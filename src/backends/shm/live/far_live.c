@@ -2,9 +2,9 @@
  * and comes last to the meeting at which an epoch ends: then it sets them.
  *
  * What it adds is a push like others: to the one copy, or to the master that replicas are merged with, under the lock of the block that is
- * merged (replicas/merging.c) and the row locks of those who push (write locked). It adds by compare-and-swap, so that it never takes
- * back what others have pushed; a racy push of theirs may overwrite it, which is what `racy` says. What is lost then is a change of this
- * host in the next round, and so others lose their share of it, too.
+ * merged (replicas/merging.c) and the row locks of those who push (write locked); where these update racily, so does it, and else by
+ * compare-and-swap. Of a racy push and an addition at one time one is lost, which is what `racy` says. Where that is the addition, it is a
+ * change of this host in the next round, and so others lose their share of it, too.
  *
  * The link's clock is that of the other hosts' slowest worker: who may not be too far ahead of the slowest waits for it as for one more
  * worker of this host. */
@@ -29,6 +29,12 @@ static uint64_t floats_of(const struct shmt_store *store, uint64_t block) {
 static void read_block(struct shmt_seat *seat, uint64_t block, float *out) {
     const struct shmt_store *store = shmt_shm_seat_of(seat)->store;
     shmt_live_read(out, store->weight + block * SHMT_FAR_BLOCK, floats_of(store, block));
+}
+
+/* As a racy push: of two at one time one is lost. */
+static void add_racy(float *to, const float *change, uint64_t n) {
+    for (uint64_t i = 0; i < n; i++)
+        if (change[i] != 0) shmt_live_store(to + i, shmt_live_load(to + i) + change[i]);
 }
 
 static void add_floats(float *to, const float *change, uint64_t n) {
@@ -67,7 +73,7 @@ static void add_block(struct shmt_seat *seat, uint64_t block, const float *chang
     }
     _Atomic uint32_t *held = has_replicas(store) ? lock_merges(p, at) : NULL;
     SHMT_POINT("far-add:held");
-    add_floats(store->weight + at, change, n);
+    (store->spec.policy.write == SHMT_WRITE_RACY ? add_racy : add_floats)(store->weight + at, change, n);
     shmt_unit_release(held);
 }
 
