@@ -20,8 +20,8 @@ static void copy_entry(const struct shmt_parcel *parcel, uint32_t i, unsigned ch
         const uint64_t block = shmt_parcel_part(parcel, i, &part);
         shmt_parcel_put_part(entries, i, block, &part);
     } else {
-        FUZZ_CHECK(parcel->kind == SHMT_PARCEL_ROUND && i == 0); /* no other kind has entries */
-        shmt_parcel_put_clock(entries, shmt_parcel_clock(parcel));
+        FUZZ_CHECK(parcel->kind == SHMT_PARCEL_PASSED || (parcel->kind == SHMT_PARCEL_ROUND && i < SHMT_ROUND_NUMBERS));
+        shmt_parcel_put_number(entries, i, shmt_parcel_number(parcel, i)); /* no other kind has entries */
     }
 }
 

@@ -542,7 +542,7 @@ static void another_version_of_the_wire_is_named(void **state) {
     assert_int_equal(open_carrier(&w.host[1], &w.carrier[1], &e), 0);
     shmt_head_write(&head, 0, bytes);
     bytes[4] = 9;
-    while (!strstr(why, "of the wire format: 9, here 1")) {
+    while (!strstr(why, "of the wire format: 9, here 2")) {
         assert_true(shmt_carrier_send(w.carrier[1], 0, bytes, NULL, &e) >= 0);
         keep_alive(&w);
         shmt_lanes_why(w.host[0].lanes, 1, why);

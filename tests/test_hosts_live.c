@@ -310,8 +310,8 @@ static void a_slow_host_gets_fewer_items(void **state) {
         free(first);
         const double pace0 = (double)g.host[0].spec.n_seats, pace1 = (double)g.host[1].spec.n_seats / 9;
         const double fair = 512 * pace1 / (pace0 + pace1), had = (double)seen.had[MOST_EPOCHS - 1][1];
-        must(seen.had[0][1] == 256, "the first epoch is not shared equally");
         must(had < (256 + fair) / 2, "a slow host has as many items as before");
+        must((double)seen.had[0][1] < (256 + fair) / 2, "a slow host does not pass on what it cannot do in time");
         destroy_hosts();
     }
 }

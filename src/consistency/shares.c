@@ -59,31 +59,43 @@ static void spread(const uint64_t *n_own, struct shmt_shares *out) {
     }
 }
 
-/* Whether each host had enough of them. */
-static bool tells_speed(const struct shmt_shares *shares, uint64_t items) {
-    for (uint32_t host = 0; host < shares->n_hosts; host++) {
-        struct shmt_share share;
-        shmt_share_of(shares, host, &share);
-        if (shmt_share_items(&share, items) < LEAST_ITEMS) return false;
+static uint64_t time_of(uint64_t busy_ns) { return shmt_min_u64(busy_ns, UINT64_C(1) << 50); } /* thirteen days */
+
+/* Items in a time that is the same for all; at least 1, and far from overflow. false: somebody cannot tell. */
+static bool find_speeds(uint32_t n_hosts, const uint64_t *done, const uint64_t *busy_ns, uint64_t *speed_out) {
+    uint64_t least = UINT64_MAX;
+    for (uint32_t host = 0; host < n_hosts; host++) {
+        if (done[host] < LEAST_ITEMS) return false;
+        least = shmt_min_u64(least, time_of(busy_ns[host]));
     }
+    if (least == 0) return false;
+    for (uint32_t host = 0; host < n_hosts; host++)
+        speed_out[host] =
+            1 + (uint64_t)((((unsigned __int128)shmt_min_u64(done[host], UINT32_MAX) << 32) * least / time_of(busy_ns[host])) >>
+                           16);
     return true;
 }
 
-void shmt_shares_by_speed(const struct shmt_shares *last, uint64_t items, const uint64_t *busy_ns, struct shmt_shares *out) {
-    uint64_t least = UINT64_MAX, most = 0, weight[SHMT_SHARE_SLOTS] = {0};
-    uint64_t n_own[SHMT_SHARE_SLOTS] = {0}, fair[SHMT_SHARE_SLOTS] = {0};
-    *out = *last;
-    for (uint32_t host = 0; host < last->n_hosts; host++) {
-        least = shmt_min_u64(least, busy_ns[host]);
-        most = shmt_max_u64(most, busy_ns[host]);
+/* Whether all would take about the same time for their shares. */
+static bool are_fair(uint32_t n_hosts, const uint64_t *n_own, const uint64_t *speed) {
+    uint64_t least = UINT64_MAX, most = 0;
+    for (uint32_t host = 0; host < n_hosts; host++) {
+        const uint64_t takes = (uint64_t)(((unsigned __int128)n_own[host] << 56) / speed[host]);
+        least = shmt_min_u64(least, takes);
+        most = shmt_max_u64(most, takes);
     }
-    if (least == 0 || most - least < most / STEADY || !tells_speed(last, items)) return;
+    return most - least < most / STEADY;
+}
+
+void shmt_shares_by_speed(const struct shmt_shares *last, const uint64_t *done, const uint64_t *busy_ns,
+                          struct shmt_shares *out) {
+    uint64_t speed[SHMT_SHARE_SLOTS] = {0}, n_own[SHMT_SHARE_SLOTS] = {0}, fair[SHMT_SHARE_SLOTS] = {0};
+    *out = *last;
     count_slots(last, n_own);
-    for (uint32_t host = 0; host < last->n_hosts; host++) /* as many slots in so much time; at least 1, and far from overflow */
-        weight[host] = 1 + (uint64_t)((((unsigned __int128)n_own[host] << 32) * least / busy_ns[host]) >> 16);
-    apportion(last->n_hosts, last->n_slots, weight, fair);
-    for (uint32_t host = 0; host < last->n_hosts; host++) weight[host] = n_own[host] + fair[host];
-    apportion(last->n_hosts, last->n_slots, weight, n_own);
+    if (!find_speeds(last->n_hosts, done, busy_ns, speed) || are_fair(last->n_hosts, n_own, speed)) return;
+    apportion(last->n_hosts, last->n_slots, speed, fair);
+    for (uint32_t host = 0; host < last->n_hosts; host++) speed[host] = n_own[host] + fair[host];
+    apportion(last->n_hosts, last->n_slots, speed, n_own);
     spread(n_own, out);
 }
 

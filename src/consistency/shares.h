@@ -17,10 +17,11 @@ struct shmt_shares {
 /* Every n_hosts-th item each; n_hosts from 1 to 255. */
 void shmt_shares_equal(uint32_t n_hosts, struct shmt_shares *out);
 
-/* For the next epoch, when the hosts took busy_ns (n_hosts) for their parts of the `items` of the last one: half of the way to shares
- * for which all would have taken the same time. What differs by less than a twentieth stays, as does all where a time is 0, or
- * somebody had too few items to tell how fast it is. Each host has a slot at least. */
-void shmt_shares_by_speed(const struct shmt_shares *last, uint64_t items, const uint64_t *busy_ns, struct shmt_shares *out);
+/* For the next epoch, when the hosts did `done` items of the last one (n_hosts), for which they worked busy_ns (n_hosts): half of the way
+ * to shares for which all would take the same time. What differs by less than a twentieth stays, as does all where a time is 0, or
+ * somebody did too few items to tell how fast it is. Each host has a slot at least. */
+void shmt_shares_by_speed(const struct shmt_shares *last, const uint64_t *done, const uint64_t *busy_ns,
+                          struct shmt_shares *out);
 
 /* The items of one host. */
 struct shmt_share {

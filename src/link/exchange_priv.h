@@ -3,6 +3,7 @@
  * round or a merge, is a turn; turns have numbers, and all hosts do the same ones. */
 #pragma once
 
+#include "consistency/passing.h"
 #include "link/exchange.h"
 #include "link/parcel.h"
 
@@ -27,8 +28,10 @@ struct shmt_heard {
     uint64_t life;               /* of the host, as it was first seen; 0: it has not come */
     struct shmt_kept_list early; /* about the turn that follows the one in hand */
     /* rounds, merges */
-    bool rests;                   /* its workers have ended the epoch, */
-    uint64_t busy_ns;             /* ... after so long (rounds) */
+    bool rests;       /* its workers have ended the epoch, */
+    uint64_t busy_ns; /* ... after so much work (rounds) */
+    bool out;         /* they have no items, and wait for more */
+    struct shmt_headway headway;
     uint64_t clock;               /* of the slowest of them who works, in this epoch; UINT64_MAX: none does */
     struct shmt_kept_list blocks; /* of this turn */
     uint64_t next_block;          /* none of those that come is below */
@@ -83,7 +86,8 @@ struct shmt_exchange {
     float *base, *seen;               /* (n_floats) what all hosts agreed on last, and what my parameters were in this round, */
     float *change;                    /* (blocks) ... and what of their change I have sent, */
     unsigned char *changed;           /* (n_blocks) 1: of this block */
-    uint64_t epoch_began_ns, busy_ns; /* of this host's workers: how long they took for the epoch; 0: they are at it */
+    uint64_t epoch_began_ns, busy_ns; /* of this host's workers: how long they have worked for the epoch; 0: they are at it */
+    struct shmt_passing *passing;     /* passing.h; NULL: nothing is passed on */
     uint64_t begun_ns;                /* when the last of the other hosts has begun the round */
     uint64_t examples, since;         /* that this host had trained on when the round began; of those, since the one before */
     bool is_weighted;                 /* changes are shares, which are added up; else all take their mean */
@@ -152,9 +156,16 @@ bool shmt_exchange_keep_blocks(struct shmt_exchange *x, uint32_t from, const str
 /* As they have said when they began the turn. */
 bool shmt_exchange_all_others_rest(const struct shmt_exchange *x);
 
-/* The turn begins for the others; `rests`: my workers have ended the epoch, and `clock` is how many nanoseconds they took for it; else
- * the clock of the slowest of them (rounds). */
-void shmt_exchange_say_begin(struct shmt_exchange *x, uint64_t clock, bool rests);
+/* The items of a host in this epoch: those of its share, and behind them those that it was passed. */
+struct shmt_host_items {
+    struct shmt_share share;
+    uint64_t own, n;
+    const uint64_t *passed; /* (n - own) */
+};
+void shmt_exchange_items_of(const struct shmt_exchange *x, uint32_t host, struct shmt_host_items *out);
+
+/* The turn begins for the others. */
+void shmt_exchange_say_begin(struct shmt_exchange *x, enum shmt_round_state state, const uint64_t number[SHMT_ROUND_NUMBERS]);
 
 /* What this host has done of the epoch. */
 void shmt_exchange_tell_items(struct shmt_exchange *x);

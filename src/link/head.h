@@ -6,7 +6,7 @@
 
 #include "carriers/carrier.h"
 
-#define SHMT_WIRE_VERSION 1
+#define SHMT_WIRE_VERSION 2
 
 enum shmt_frame_kind {
     SHMT_FRAME_BEAT = 1, /* no body: its sender is there; carries acknowledgements as every frame does */

@@ -3,6 +3,7 @@
 #include "link/exchange_priv.h"
 
 #include "base/checked.h"
+#include "link/passing.h"
 #include "sync/host.h"
 
 #define BREATH_BLOCKS 8192 /* 8 MB, a few milliseconds */
@@ -21,33 +22,50 @@ bool shmt_exchange_is_asked_to_stop(const struct shmt_exchange *x) {
 
 static void begin_of(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel) {
     struct shmt_heard *heard = &x->heard[from];
-    if (heard->begun || parcel->of > 1) {
-        shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "begins a round twice", from);
+    if (heard->begun || parcel->of > (x->passing ? SHMT_ROUND_OUT : SHMT_ROUND_RESTS)) {
+        shmt_exchange_fail(x, SHMTRAIN_E_USAGE, heard->begun ? "begins a round twice" : "begins a round that there is not",
+                           from);
         return;
     }
+    const uint64_t clock = shmt_parcel_number(parcel, SHMT_ROUND_CLOCK);
     heard->begun = true;
-    heard->rests = parcel->of == 1;
+    heard->rests = parcel->of == SHMT_ROUND_RESTS;
+    heard->out = parcel->of == SHMT_ROUND_OUT;
     heard->stop = parcel->flag;
-    heard->clock = heard->rests ? SHMT_NO_CLOCK : shmt_parcel_clock(parcel);
-    heard->busy_ns = heard->rests ? shmt_parcel_clock(parcel) : 0;
+    heard->clock = heard->rests ? SHMT_NO_CLOCK : clock;
+    heard->busy_ns = heard->rests ? clock : 0;
+    heard->headway = (struct shmt_headway){.waits = heard->out,
+                                           .left = shmt_parcel_number(parcel, SHMT_ROUND_LEFT),
+                                           .each_ns = shmt_parcel_number(parcel, SHMT_ROUND_EACH),
+                                           .way_ns = shmt_parcel_number(parcel, SHMT_ROUND_WAY)};
     heard->next_block = 0;
     x->begun_ns = shmt_now_ns();
 }
 
+void shmt_exchange_items_of(const struct shmt_exchange *x, uint32_t host, struct shmt_host_items *out) {
+    uint64_t n_passed;
+    shmt_share_of(ops(x)->dealt(x->seat), host, &out->share);
+    out->own = shmt_share_items(&out->share, shmt_spec_pieces(x->at.spec));
+    out->passed = shmt_passing_received(x, host, &n_passed);
+    out->n = out->own + n_passed;
+}
+
+static uint64_t item_at(const struct shmt_host_items *items, uint64_t i) {
+    return i < items->own ? shmt_share_item(&items->share, i) : items->passed[i - items->own];
+}
+
 static void put_pieces(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel) {
-    const struct shmt_spec *spec = x->at.spec;
-    struct shmt_share share;
-    shmt_share_of(ops(x)->dealt(x->seat), from, &share);
-    const uint64_t pieces = shmt_share_items(&share, shmt_spec_pieces(spec));
-    if (!x->heard[from].rests || parcel->of > pieces || parcel->n > pieces - parcel->of) {
+    struct shmt_host_items items;
+    shmt_exchange_items_of(x, from, &items);
+    if (!x->heard[from].rests || parcel->of > items.n || parcel->n > items.n - parcel->of) {
         shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "says that it has done other items than its own", from);
         return;
     }
     for (uint32_t i = 0; i < parcel->n; i++) {
         struct shmt_far_piece piece;
-        const uint64_t number = shmt_share_item(&share, parcel->of + i);
+        const uint64_t number = item_at(&items, parcel->of + i);
         shmt_parcel_piece(parcel, i, &piece);
-        if (piece.examples != 0 && piece.examples != shmt_spec_examples_of_step(spec, number)) {
+        if (piece.examples != 0 && piece.examples != shmt_spec_examples_of_step(x->at.spec, number)) {
             shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has done another number of examples than an item has", from);
             return;
         }
@@ -95,27 +113,27 @@ bool shmt_exchange_all_others_rest(const struct shmt_exchange *x) {
 
 /* ---- what goes ---- */
 
-void shmt_exchange_say_begin(struct shmt_exchange *x, uint64_t clock, bool rests) {
+void shmt_exchange_say_begin(struct shmt_exchange *x, enum shmt_round_state state, const uint64_t number[SHMT_ROUND_NUMBERS]) {
     unsigned char *entries;
-    const struct shmt_parcel parcel = {.kind = SHMT_PARCEL_ROUND, .of = rests, .n = 1, .number = x->number, .flag = x->stop};
+    const struct shmt_parcel parcel = {
+        .kind = SHMT_PARCEL_ROUND, .of = state, .n = SHMT_ROUND_NUMBERS, .number = x->number, .flag = x->stop};
     struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
-    if (payload) shmt_parcel_put_clock(entries, clock);
+    for (uint32_t i = 0; payload && i < SHMT_ROUND_NUMBERS; i++) shmt_parcel_put_number(entries, i, number[i]);
     shmt_exchange_send(x, payload);
 }
 
 void shmt_exchange_tell_items(struct shmt_exchange *x) {
-    struct shmt_share share;
-    shmt_share_of(ops(x)->dealt(x->seat), x->at.spec->hosts.self, &share);
-    const uint64_t pieces = shmt_share_items(&share, shmt_spec_pieces(x->at.spec));
-    for (uint64_t at = 0, n; at < pieces && x->error.status == 0; at += n) {
-        n = shmt_min_u64(SHMT_MOST_PARCEL_PIECES, pieces - at);
+    struct shmt_host_items items;
+    shmt_exchange_items_of(x, x->at.spec->hosts.self, &items);
+    for (uint64_t at = 0, n; at < items.n && x->error.status == 0; at += n) {
+        n = shmt_min_u64(SHMT_MOST_PARCEL_PIECES, items.n - at);
         unsigned char *entries;
         const struct shmt_parcel parcel = {
             .kind = SHMT_PARCEL_PIECES, .of = (uint32_t)at, .n = (uint32_t)n, .number = x->number};
         struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
         for (uint32_t i = 0; payload && i < n; i++) {
             struct shmt_far_piece piece;
-            ops(x)->piece(x->seat, shmt_share_item(&share, at + i), &piece);
+            ops(x)->piece(x->seat, item_at(&items, at + i), &piece);
             shmt_parcel_put_piece(entries, i, &piece);
         }
         shmt_exchange_send(x, payload);

@@ -137,10 +137,11 @@ static void merge(struct shmt_exchange *x) {
 
 /* 1: there is another one in this epoch; 0: it was the last one; or a status. *told: this host has said what it has done. */
 static int do_merge(struct shmt_exchange *x, bool *told) {
+    static const uint64_t number[SHMT_ROUND_NUMBERS] = {[SHMT_ROUND_CLOCK] = SHMT_NO_CLOCK};
     const int works = ops(x)->gather(x->seat);
     if (works < 0) return works;
     shmt_exchange_open(x, shmt_exchange_is_asked_to_stop(x));
-    if (x->error.status == 0) shmt_exchange_say_begin(x, SHMT_NO_CLOCK, works == 0);
+    if (x->error.status == 0) shmt_exchange_say_begin(x, works == 0 ? SHMT_ROUND_RESTS : SHMT_ROUND_WORKS, number);
     if (x->error.status == 0) send_parts(x);
     if (x->error.status == 0 && works == 0 && !*told) {
         shmt_exchange_tell_items(x);

@@ -29,17 +29,18 @@ _Static_assert(HEAD_BYTES + SHMT_MOST_PARCEL_PIECES * PIECE_BYTES <= SHMT_MOST_B
 _Static_assert(SHMT_MAX_CHUNKS <= SHMT_MOST_PARCEL_PIECES, "the pieces of a batch are one parcel");
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "floats go as they are");
 
-#define CLOCK_BYTES 8
-#define TERM_BYTES  8 /* the id, and the value, which stand apart */
-#define HALF_TERM   6
+#define NUMBER_BYTES 8
+#define TERM_BYTES   8 /* the id, and the value, which stand apart */
+#define HALF_TERM    6
 
 _Static_assert(HEAD_BYTES + SHMT_MOST_PARCEL_TERMS * TERM_BYTES <= SHMT_MOST_BODY, "a list is one message");
+_Static_assert(HEAD_BYTES + SHMT_MOST_PARCEL_PASSED * NUMBER_BYTES <= SHMT_MOST_BODY, "a parcel is one message");
 
 static bool has_floats(enum shmt_parcel_kind kind) { return kind == SHMT_PARCEL_BLOCKS || kind == SHMT_PARCEL_TERMS; }
 
 /* Of an entry. */
 static uint64_t bytes_of(enum shmt_parcel_kind kind, bool halves) {
-    if (kind == SHMT_PARCEL_ROUND) return CLOCK_BYTES;
+    if (kind == SHMT_PARCEL_ROUND || kind == SHMT_PARCEL_PASSED) return NUMBER_BYTES;
     if (kind == SHMT_PARCEL_PARTS) return PART_BYTES;
     if (kind == SHMT_PARCEL_TERMS) return halves ? HALF_TERM : TERM_BYTES;
     if (kind == SHMT_PARCEL_BLOCKS) return halves ? HALF_BYTES : BLOCK_BYTES;
@@ -122,7 +123,9 @@ void shmt_parcel_terms(const struct shmt_parcel *parcel, float *values_out, stru
         .n = parcel->n, .summed = parcel->flag, .id = parcel->entries, .value = parcel->halves ? (void *)values_out : values};
 }
 
-void shmt_parcel_put_clock(unsigned char *entries, uint64_t clock) { shmt_put_little(entries, clock, CLOCK_BYTES); }
+void shmt_parcel_put_number(unsigned char *entries, uint32_t i, uint64_t number) {
+    shmt_put_little(entries + (uint64_t)i * NUMBER_BYTES, number, NUMBER_BYTES);
+}
 
 void shmt_parcel_end(struct shmt_payload *payload, uint32_t n) {
     unsigned char *bytes = (unsigned char *)(payload + 1);
@@ -140,11 +143,11 @@ bool shmt_parcel_read(const unsigned char *bytes, uint64_t n_bytes, struct shmt_
                                        .flag = bytes[AT_FLAG] != 0,
                                        .halves = bytes[AT_HALVES] != 0,
                                        .entries = bytes + HEAD_BYTES};
-    const bool is_kind = parcel.kind >= SHMT_PARCEL_PIECES && parcel.kind <= SHMT_PARCEL_PARTS;
+    const bool is_kind = parcel.kind >= SHMT_PARCEL_PIECES && parcel.kind <= SHMT_PARCEL_PASSED;
     *why_out = "no such message about a batch";
     if (!is_kind || bytes[AT_FLAG] > 1 || bytes[AT_HALVES] > has_floats(parcel.kind) || bytes[AT_RESERVED] != 0) return false;
     if (shmt_get_little(bytes + AT_RESERVED_TOO, 4) != 0 || (bytes_of(parcel.kind, false) == 0 && parcel.n > 0)) return false;
-    if (parcel.kind == SHMT_PARCEL_ROUND && parcel.n != 1) return false;
+    if (parcel.kind == SHMT_PARCEL_ROUND && parcel.n != SHMT_ROUND_NUMBERS) return false;
     *why_out = "a message about a batch of another length than it says";
     if (n_bytes != HEAD_BYTES + parcel.n * bytes_of(parcel.kind, parcel.halves)) return false;
     *out = parcel;
@@ -157,8 +160,6 @@ void shmt_parcel_piece(const struct shmt_parcel *parcel, uint32_t i, struct shmt
     out->examples = shmt_get_little(at, 8);
     memcpy(&out->loss, &bits, sizeof bits);
 }
-
-uint64_t shmt_parcel_clock(const struct shmt_parcel *parcel) { return shmt_get_little(parcel->entries, CLOCK_BYTES); }
 
 uint64_t shmt_parcel_number(const struct shmt_parcel *parcel, uint32_t i) {
     return shmt_get_little(parcel->entries + (uint64_t)i * bytes_of(parcel->kind, parcel->halves), 8);

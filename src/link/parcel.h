@@ -15,16 +15,35 @@ enum shmt_parcel_kind {
     SHMT_PARCEL_BLOCKS = 2, /* blocks of the sum of one of the sender's subtrees, those that are not zero */
     SHMT_PARCEL_END = 3,    /* nothing more follows about the batch */
     SHMT_PARCEL_OVER = 4,   /* the sender has the whole run; `number`: behind its last batch */
-    SHMT_PARCEL_ROUND = 5,  /* the first of a round: `of` 1: the sender's workers rest; a clock */
+    SHMT_PARCEL_ROUND = 5,  /* the first of a round: `of`: what the sender's workers do (enum shmt_round_state); and numbers */
     SHMT_PARCEL_TERMS = 6,  /* of a batch: the list of terms of one of the sender's chunks: n ids, and then n floats */
-    SHMT_PARCEL_PARTS = 7 /* of a merge: blocks of what the sender's copies come to, those that have changed (update/parts.h) */
+    SHMT_PARCEL_PARTS =
+        7, /* of a merge: blocks of what the sender's copies come to, those that have changed (update/parts.h) */
+    SHMT_PARCEL_PASSED = 8 /* of a round: `of`: a host; items of the sender that are that host's now */
+};
+
+enum shmt_round_state {
+    SHMT_ROUND_WORKS = 0,
+    SHMT_ROUND_RESTS = 1, /* they have ended the epoch */
+    SHMT_ROUND_OUT = 2    /* they have no items, and wait for more (passing.h) */
+};
+
+/* The numbers of a ROUND. */
+enum shmt_round_number {
+    SHMT_ROUND_CLOCK =
+        0, /* while workers work, of the slowest; when they rest, the nanoseconds that they worked in this epoch */
+    SHMT_ROUND_LEFT = 1, /* of struct shmt_headway (consistency/passing.h); 0 where nothing is passed on */
+    SHMT_ROUND_EACH = 2,
+    SHMT_ROUND_WAY = 3,
+    SHMT_ROUND_NUMBERS = 4
 };
 
 struct shmt_parcel {
     enum shmt_parcel_kind kind;
     uint32_t
-        of; /* PIECES: the first chunk, or item; TERMS: the chunk; BLOCKS: the subtree, by its place among the sender's, or 0 */
-    uint32_t n;      /* pieces, blocks, parts, or clocks (1) */
+        of; /* PIECES: the first chunk, or item; TERMS: the chunk; BLOCKS: the subtree, by its place among the sender's, or 0; ROUND,
+               PASSED: as said above */
+    uint32_t n;      /* pieces, blocks, parts, numbers, items */
     uint64_t number; /* of the batch, in the run */
     bool flag;       /* PIECES of a batch, ROUND: the sender wants to stop; TERMS: there is more of the gradient in BLOCKS */
     bool halves;     /* BLOCKS, TERMS: floats are bfloat16 (bfloat16.h) */
@@ -35,6 +54,7 @@ struct shmt_parcel {
 #define SHMT_MOST_PARCEL_PARTS  800  /* likewise */
 #define SHMT_MOST_PARCEL_PIECES 1024
 #define SHMT_MOST_PARCEL_TERMS  65536
+#define SHMT_MOST_PARCEL_PASSED 8192
 
 /* ---- writing ---- */
 
@@ -49,7 +69,7 @@ void shmt_parcel_put_terms(unsigned char *entries, const struct shmt_far_terms *
 /* The same, of a parcel with `halves`: values are rounded, if they are not yet. */
 void shmt_parcel_put_half_block(unsigned char *entries, uint32_t i, uint64_t block, const float values[SHMT_FAR_BLOCK]);
 void shmt_parcel_put_half_terms(unsigned char *entries, const struct shmt_far_terms *terms);
-void shmt_parcel_put_clock(unsigned char *entries, uint64_t clock);
+void shmt_parcel_put_number(unsigned char *entries, uint32_t i, uint64_t number); /* ROUND, PASSED */
 
 /* The first n entries are all that there are. */
 void shmt_parcel_end(struct shmt_payload *payload, uint32_t n);
@@ -61,7 +81,8 @@ bool shmt_parcel_read(const unsigned char *bytes, uint64_t n_bytes, struct shmt_
 void shmt_parcel_piece(const struct shmt_parcel *parcel, uint32_t i, struct shmt_far_piece *out);
 /* As long as the parcel. Of one with `halves` the values are written to values_out (n), else that may be NULL. */
 void shmt_parcel_terms(const struct shmt_parcel *parcel, float *values_out, struct shmt_far_terms *out);
-uint64_t shmt_parcel_clock(const struct shmt_parcel *parcel);              /* of a ROUND */
-uint64_t shmt_parcel_number(const struct shmt_parcel *parcel, uint32_t i); /* of the block, without its values: BLOCKS, PARTS */
+uint64_t shmt_parcel_number(const struct shmt_parcel *parcel,
+                            uint32_t i); /* ROUND, PASSED; BLOCKS, PARTS: of the block, without its
+                                                                               values */
 uint64_t shmt_parcel_block(const struct shmt_parcel *parcel, uint32_t i, float values_out[SHMT_FAR_BLOCK]);
 uint64_t shmt_parcel_part(const struct shmt_parcel *parcel, uint32_t i, struct shmt_merge_part *out);

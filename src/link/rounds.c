@@ -18,6 +18,7 @@
 
 #include "base/checked.h"
 #include "link/feedback.h"
+#include "link/passing.h"
 #include "sync/host.h"
 
 /* Times as long as a round has taken until the next one begins: a tenth of the time goes to rounds, and a twentieth of a processor, which
@@ -50,6 +51,7 @@ static bool keep_blocks(struct shmt_exchange *x, uint32_t from, const struct shm
 
 static bool take(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel, struct shmt_message *message) {
     if (parcel->kind == SHMT_PARCEL_BLOCKS && x->heard[from].begun) return keep_blocks(x, from, parcel, message);
+    if (parcel->kind == SHMT_PARCEL_PASSED) return shmt_passing_keep(x, from, parcel, message);
     shmt_exchange_take_items(x, from, parcel);
     return false;
 }
@@ -215,59 +217,99 @@ struct taken {
     uint64_t work_ns, network_ns;
 };
 
-/* 1: there is another one in this epoch; 0: it was the last one; or a status. *told: this host has said what it has done. */
-static int do_round(struct shmt_exchange *x, bool *told, struct taken *taken) {
-    const uint64_t began_ns = shmt_now_ns();
-    const int rests = ops(x)->rests(x->seat); /* before I look: nothing changes behind it */
+/* What this host's workers do, before I look at what has changed: where they rest, nothing changes behind it. Or a status. */
+static int find_state(struct shmt_exchange *x) {
+    const int rests = ops(x)->rests(x->seat);
     if (rests < 0) return rests;
-    shmt_exchange_open(x, shmt_exchange_is_asked_to_stop(x));
+    const bool out = shmt_passing_look(x);
+    if (rests == 1 && x->busy_ns == 0) x->busy_ns = shmt_max_u64(1, shmt_passing_busy_ns(x));
+    return rests == 1 ? SHMT_ROUND_RESTS : out ? SHMT_ROUND_OUT : SHMT_ROUND_WORKS;
+}
+
+/* Workers that have no items change nothing now, and everything that they have changed goes with the round in which they rest. */
+static bool sends_nothing(const struct shmt_exchange *x, int state) { return state == SHMT_ROUND_OUT && !x->feedback; }
+
+static void send_nothing(struct shmt_exchange *x) {
+    memset(x->changed, 0, x->n_blocks);
+    memcpy(x->seen, x->base, x->n_floats * sizeof *x->seen); /* what is merged is added to what is there */
+}
+
+/* Changes come before they are counted, an item later; and a worker that dies is counted back. */
+static void count_examples(struct shmt_exchange *x) {
     const uint64_t examples = ops(x)->examples(x->seat);
-    /* Changes come before they are counted, an item later; and a worker that dies is counted back. */
     x->since = shmt_max_u64(x->at.spec->item, examples > x->examples ? examples - x->examples : 0);
     x->examples = shmt_max_u64(x->examples, examples);
-    if (x->feedback) shmt_feedback_begin(x, rests == 1);
-    if (rests == 1 && x->busy_ns == 0) x->busy_ns = began_ns - x->epoch_began_ns;
-    if (x->error.status == 0) shmt_exchange_say_begin(x, rests == 1 ? x->busy_ns : ops(x)->clock(x->seat), rests == 1);
-    if (x->error.status == 0) send_changes(x);
-    if (x->error.status == 0 && rests == 1 && !*told) {
+}
+
+static void say(struct shmt_exchange *x, int state, bool *told) {
+    uint64_t number[SHMT_ROUND_NUMBERS] = {[SHMT_ROUND_CLOCK] =
+                                               state == SHMT_ROUND_RESTS ? x->busy_ns : ops(x)->clock(x->seat)};
+    shmt_passing_say(x, (enum shmt_round_state)state, number);
+    shmt_exchange_say_begin(x, (enum shmt_round_state)state, number);
+    if (x->error.status == 0) shmt_passing_send(x);
+    if (x->error.status == 0 && sends_nothing(x, state)) send_nothing(x);
+    if (x->error.status == 0 && !sends_nothing(x, state)) send_changes(x);
+    if (x->error.status == 0 && state == SHMT_ROUND_RESTS && !*told) {
         shmt_exchange_tell_items(x);
         *told = true;
     }
+}
+
+/* 1: there is another one in this epoch; 0: it was the last one; or a status. *told: this host has said what it has done. */
+static int do_round(struct shmt_exchange *x, bool *told, struct taken *taken) {
+    const uint64_t began_ns = shmt_now_ns();
+    const int state = find_state(x);
+    if (state < 0) return state;
+    shmt_exchange_open(x, shmt_exchange_is_asked_to_stop(x));
+    if (!sends_nothing(x, state)) count_examples(x);
+    if (x->feedback) shmt_feedback_begin(x, state == SHMT_ROUND_RESTS);
+    if (x->error.status == 0) say(x, state, told);
     const uint64_t sent_ns = shmt_now_ns();
     shmt_exchange_close(x);
     if (x->error.status != 0) return x->error.status;
-    const uint64_t closed_ns = shmt_now_ns();
-    const bool is_last = rests == 1 && shmt_exchange_all_others_rest(x);
+    const uint64_t closed_ns = shmt_now_ns(),
+                   network_ns = closed_ns - shmt_min_u64(closed_ns, shmt_max_u64(sent_ns, x->begun_ns));
+    const bool is_last = state == SHMT_ROUND_RESTS && shmt_exchange_all_others_rest(x);
+    shmt_passing_settle(x, (enum shmt_round_state)state, sent_ns - began_ns + network_ns);
     merge(x, is_last);
     tell_workers(x);
     shmt_exchange_does(x, is_last ? SHMT_EVENT_WAIT : SHMT_EVENT_NONE); /* it rests until the next round */
-    *taken = (struct taken){.work_ns = sent_ns - began_ns + shmt_now_ns() - closed_ns,
-                            .network_ns = closed_ns - shmt_min_u64(closed_ns, shmt_max_u64(sent_ns, x->begun_ns))};
-    return !is_last;
+    *taken = (struct taken){.work_ns = sent_ns - began_ns + shmt_now_ns() - closed_ns, .network_ns = network_ns};
+    return x->error.status != 0 ? x->error.status : !is_last;
 }
 
-/* Until the next round. Whoever rests goes on at once, and whoever has workers that wait for others' clocks, nearly so. */
+/* Whoever rests goes on at once; so does who has no items, or has some that others wait for. Behind a round that has closed the epoch,
+ * workers are on their way to rest. */
+static bool goes_on(struct shmt_exchange *x, bool closed) {
+    if (ops(x)->rests(x->seat) != 0) return true;
+    const bool out = shmt_passing_look(x);
+    return !closed && (out || shmt_passing_is_asked(x));
+}
+
+/* Until the next round. Whoever has workers that wait for others' clocks goes on nearly at once. */
 static void pace(struct shmt_exchange *x, const struct taken *taken) {
-    const bool bound = x->at.spec->policy.staleness != SHMT_STALENESS_INF;
+    const bool bound = x->at.spec->policy.staleness != SHMT_STALENESS_INF, closed = shmt_passing_is_closed(x);
     const uint64_t free_ns = PACE * taken->network_ns + BUSY_PACE * taken->work_ns;
     const uint64_t wait_ns = bound ? shmt_max_u64(BOUND_NS, (taken->network_ns + taken->work_ns) / 2)
                                    : shmt_max_u64(LEAST_NS, shmt_min_u64(MOST_NS, free_ns));
-    const uint64_t until_ns = shmt_now_ns() + wait_ns;
-    while (x->error.status == 0 && shmt_now_ns() < until_ns && ops(x)->rests(x->seat) == 0) {
+    const uint64_t until_ns = closed ? UINT64_MAX : shmt_now_ns() + wait_ns;
+    while (x->error.status == 0 && shmt_now_ns() < until_ns && !goes_on(x, closed)) {
         shmt_exchange_receive(x, 0);
         shmt_host()->sleep_until(shmt_min_u64(until_ns, shmt_now_ns() + GLANCE_NS)); /* carriers wait for whole milliseconds */
     }
 }
 
-/* The items of the next epoch, by how long each host took for its own of this one. Whoever has to wait for the slowest worker's clock gains
+/* The items of the next epoch, by how long each host took for those of this one. Whoever has to wait for the slowest worker's clock gains
  * nothing by having more of them. */
 static void deal_next(struct shmt_exchange *x) {
     struct shmt_shares next;
-    uint64_t busy_ns[SHMT_MAX_HOSTS];
+    uint64_t busy_ns[SHMT_MAX_HOSTS], done[SHMT_MAX_HOSTS];
     if (x->at.spec->policy.staleness != SHMT_STALENESS_INF) return;
-    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
+    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) {
         busy_ns[host] = shmt_exchange_is_other(x, host) ? x->heard[host].busy_ns : x->busy_ns;
-    shmt_shares_by_speed(ops(x)->dealt(x->seat), shmt_spec_pieces(x->at.spec), busy_ns, &next);
+        done[host] = shmt_passing_done(x, host);
+    }
+    shmt_shares_by_speed(ops(x)->dealt(x->seat), done, busy_ns, &next);
     ops(x)->deal(x->seat, &next);
 }
 
@@ -278,6 +320,7 @@ static int epoch(struct shmt_exchange *x) {
     x->epoch_began_ns = shmt_now_ns();
     x->busy_ns = 0;
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) x->heard[host].rests = false;
+    shmt_passing_begin(x);
     for (;;) {
         struct taken taken = {0};
         rc = do_round(x, &told, &taken);
@@ -298,9 +341,10 @@ static int plan(struct shmt_exchange *x) {
     x->seen = calloc(x->n_floats + 1, sizeof *x->seen);
     x->change = calloc(x->n_blocks * SHMT_FAR_BLOCK + 1, sizeof *x->change); /* behind the last float there are zeros */
     x->changed = calloc(x->n_blocks + 1, sizeof *x->changed);
-    return x->base && x->seen && x->change && x->changed
-               ? shmt_feedback_plan(x)
-               : shmt_no_memory(&x->error, "for the parameters that hosts have agreed on");
+    if (!x->base || !x->seen || !x->change || !x->changed)
+        return shmt_no_memory(&x->error, "for the parameters that hosts have agreed on");
+    const int rc = shmt_passing_make(x);
+    return rc < 0 ? rc : shmt_feedback_plan(x);
 }
 
 static int begin(struct shmt_exchange *x) {
@@ -311,6 +355,7 @@ static int begin(struct shmt_exchange *x) {
 
 static void release(struct shmt_exchange *x) {
     shmt_feedback_free(x);
+    shmt_passing_free(x);
     free(x->base);
     free(x->seen);
     free(x->change);

@@ -89,6 +89,21 @@ struct shmt_far_live_ops {
     int (*end)(struct shmt_seat *seat, bool stop);
 };
 
+/* Items that hosts pass on to one another (link/passing.c), where shmt_spec_passes_items. Between `begin` and the end of an epoch. */
+struct shmt_far_passing_ops {
+    /* None of this host's workers has an item, nor has found one among those that it was passed so far. */
+    bool (*is_out)(struct shmt_seat *seat);
+
+    /* Takes one of this host's items that nobody has begun: false: there is none. */
+    bool (*give)(struct shmt_seat *seat, uint64_t *piece_out);
+
+    /* The next n items of another host are this one's. */
+    void (*pass)(struct shmt_seat *seat, const uint64_t *piece, uint64_t n);
+
+    /* Nobody passes on any more in this epoch: workers without items have ended it. */
+    void (*close)(struct shmt_seat *seat);
+};
+
 /* Modes whose workers meet to merge their copies (link/merges.c). The link comes last to each of these meetings, with what all hosts'
  * copies come to, which it brings to the master; then the workers bring their copies to it. It begins epochs, tells what was done of
  * items, and stops workers as in the live modes: by the entries begin, piece, put_piece and stop of those. */
@@ -149,6 +164,7 @@ struct shmt_far_ops {
 
     const struct shmt_far_live_ops *live;
     const struct shmt_far_merge_ops *merges;
+    const struct shmt_far_passing_ops *passing;
 
     /* All is put, and all hosts agree whether the run ends behind this batch. Waits until it is applied. */
     int (*publish)(struct shmt_seat *seat, bool stop);

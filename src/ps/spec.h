@@ -147,6 +147,11 @@ static inline bool shmt_spec_has_rounds_of_hosts(const struct shmt_spec *spec) {
     return shmt_spec_is_linked(spec) && shmt_policy_is_live(&spec->policy) && !shmt_policy_meets_to_merge(&spec->policy);
 }
 
+/* Hosts that are ahead get items of those that are behind (link/passing.c). Where clocks are bound, who is ahead waits anyway. */
+static inline bool shmt_spec_passes_items(const struct shmt_spec *spec) {
+    return shmt_spec_has_rounds_of_hosts(spec) && spec->policy.staleness == SHMT_STALENESS_INF;
+}
+
 /* Whether a pause may come in the middle of an epoch. Over many hosts they come behind epochs alone, where all have the same parameters. */
 static inline bool shmt_spec_pauses_within(const struct shmt_spec *spec) {
     return spec->pauses.allowed && !shmt_spec_is_linked(spec);
@@ -175,6 +180,11 @@ static inline uint64_t shmt_spec_steps(const struct shmt_spec *spec) {
  * have no examples. */
 static inline uint64_t shmt_spec_pieces(const struct shmt_spec *spec) {
     return shmt_spec_steps(spec) * (shmt_policy_is_batched(&spec->policy) ? spec->n_chunks : 1);
+}
+
+/* How many a host can be passed in an epoch, those counted again that come back. */
+static inline uint64_t shmt_spec_most_passed(const struct shmt_spec *spec) {
+    return shmt_spec_passes_items(spec) ? 2 * shmt_spec_pieces(spec) : 0;
 }
 
 static inline uint32_t shmt_spec_hosts(const struct shmt_spec *spec) { return spec->hosts.n > 0 ? spec->hosts.n : 1; }

@@ -10,6 +10,7 @@ void shmt_shm_deal_begin(struct shmt_shm_seat *p) {
     const struct shmt_spec *spec = &store->spec;
     const bool shares = store->layout.links > 0;
     p->share_epoch = p->epoch;
+    p->passed = 0;
     if (shares) shmt_share_of(&store->shares[p->epoch % 2], spec->hosts.self, &p->share);
     shmt_claims_begin(&p->claims, shmt_spec_pieces(spec), shares ? &p->share : NULL, p->seat.rank,
                       shmt_strata_region(spec, p->seat.rank), spec->n_seats);
@@ -36,7 +37,8 @@ static bool take_up(struct shmt_shm_seat *p, uint64_t *piece_out) {
 static int claim_piece(struct shmt_shm_seat *p, uint64_t *piece_out) {
     if (shmt_shm_replays(p)) return shmt_shm_tape_claim(p, piece_out);
     if (p->share_epoch != p->epoch) shmt_shm_deal_begin(p); /* what it began with was of the epoch before the turn */
-    return shmt_ledger_claim(p->store->ledger, &p->claims, p->epoch, p->seat.life, piece_out);
+    if (shmt_ledger_claim(p->store->ledger, &p->claims, p->epoch, p->seat.life, piece_out)) return 1;
+    return shmt_spec_passes_items(&p->store->spec) ? shmt_shm_claim_passed(p, piece_out) : 0;
 }
 
 int shmt_shm_deal(struct shmt_shm_seat *p) {

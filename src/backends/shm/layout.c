@@ -124,6 +124,7 @@ static void place_all(const struct shmt_spec *spec, struct shmt_layout *plan, ui
     const uint64_t buffers = l->stack + (l->terms > 0), copies = (UINT64_C(1) + l->planes) * (1 + l->base);
     const uint64_t norm_parts = shmt_policy_is_batched(&spec->policy) ? shmt_norm_parts(spec, &l->flat) : 0;
     const bool merges = shmt_spec_merges_over_hosts(spec);
+    const uint64_t passed = shmt_spec_most_passed(spec);
     const uint64_t lists = l->terms ? spec->n_chunks : 0, terms = product(plan, lists, l->terms);
 #define PLACE(name, type, n, each, alignment) l->name = place(plan, n, each, alignment);
     SHMT_SHM_PARTS(PLACE)

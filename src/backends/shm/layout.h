@@ -15,7 +15,7 @@
 #include "ps/tape.h"
 #include "sync/gate.h"
 
-#define SHMT_SHM_LAYOUT_VERSION 21
+#define SHMT_SHM_LAYOUT_VERSION 22
 #define SHMT_SHM_BLOCK \
     SHMT_TERMS_BLOCK /* floats that an apply phase changes at a time: 16 lines, whose touched bytes are two words */
 
@@ -78,6 +78,8 @@ struct shmt_shm_front {
                                  is on its way still (guests.c); 0: free */
     _Atomic uint32_t parting; /* owner (a guest): let me go at the end of the epoch; chief: it was let go (guests.c) */
     _Atomic uint64_t life[2]; /* owner (a guest), before it has entered: the process that works here (base/process.h) */
+    _Atomic uint64_t
+        out; /* owner, many hosts: 1 + the link's word `read` when it had no item and found none (live/passing.c) */
 };
 
 /* The other words of one worker; its owner is the only writer. */
@@ -132,6 +134,12 @@ struct shmt_shm_piece {
     uint64_t reserved;
 };
 
+/* Many hosts: items that others have passed on to this one. The link is the only writer. */
+struct shmt_shm_passing {
+    alignas(SHMT_LINE) _Atomic uint64_t n; /* (epoch + 1) << 32 | how many in that epoch */
+    _Atomic uint64_t closed;               /* epoch + 1: nobody passes on any more in that epoch */
+};
+
 /* The parts of the segment, in the order in which they stand: PART(name, type of what it begins with, number of its elements, bytes of
  * one, alignment). Everything that is known of a part follows from its row; place_all (layout.c) has the names that sizes are given
  * in. */
@@ -172,6 +180,8 @@ struct shmt_shm_piece {
          SHMT_LINE) /* many hosts: 1: blocks that a merge has changed */                                                       \
     PART(traffic, struct shmt_far_traffic, l->links, sizeof(struct shmt_far_traffic), SHMT_LINE)                               \
     PART(shares, struct shmt_shares, 2 * l->links, sizeof(struct shmt_shares), SHMT_LINE) /* of items: epoch's number % 2 */   \
+    PART(passing, struct shmt_shm_passing, passed > 0, sizeof(struct shmt_shm_passing), SHMT_LINE)                             \
+    PART(passed, uint32_t, passed, sizeof(uint32_t), SHMT_LINE) /* items: (passing.n) in this epoch */                         \
     PART(row_place, uint32_t, spec->row_places ? spec->table[0].rows : 0, sizeof(uint32_t), 4096)                              \
     PART(snapshot_clock, uint64_t, spec->pauses.allowed ? seats : 0, sizeof(uint64_t), SHMT_LINE)                              \
     PART(snapshot_loss, double, spec->pauses.allowed ? pieces : 0, sizeof(double), SHMT_LINE)                                  \

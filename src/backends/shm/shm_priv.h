@@ -135,6 +135,8 @@ struct shmt_shm_seat {
     struct shmt_claims claims; /* all but batches: where I look for the next piece, */
     struct shmt_share share;   /* ... where there are other hosts, of this host's, in epoch share_epoch */
     uint32_t share_epoch;
+    uint64_t
+        passed; /* ... of what was passed on to this host, the next one to ask for; the link: from here on all of the share is taken */
     float *scratch;           /* live modes: lent gradients; made when asked for */
     uint64_t step;            /* aggregate: the batch, within the epoch */
     uint32_t from, to, chunk; /* aggregate: my chunks, and the next one */
@@ -168,10 +170,18 @@ static inline bool shmt_shm_takes_part(const struct shmt_shm_seat *p, uint32_t s
 
 /* The link's, behind those of all workers (ps/far.h): it is at every meeting, and has no share of anything. */
 static inline bool shmt_shm_is_link(const struct shmt_shm_seat *p) { return p->seat.rank == p->store->spec.n_seats; }
-extern const struct shmt_far_ops SHMT_SHM_FAR;              /* batches/far.c */
-extern const struct shmt_far_live_ops SHMT_SHM_FAR_LIVE;    /* live/far_live.c, */
-extern const struct shmt_shm_engine SHMT_SHM_LINK;          /* ... and the engine of its seat */
-extern const struct shmt_far_merge_ops SHMT_SHM_FAR_MERGES; /* replicas/far_merges.c */
+extern const struct shmt_far_ops SHMT_SHM_FAR;                 /* batches/far.c */
+extern const struct shmt_far_live_ops SHMT_SHM_FAR_LIVE;       /* live/far_live.c, */
+extern const struct shmt_shm_engine SHMT_SHM_LINK;             /* ... and the engine of its seat */
+extern const struct shmt_far_merge_ops SHMT_SHM_FAR_MERGES;    /* replicas/far_merges.c */
+extern const struct shmt_far_passing_ops SHMT_SHM_FAR_PASSING; /* live/passing.c */
+
+/* live/passing.c: what was passed on to this host, when all of its own is taken: 1: *piece_out; 0: there is nothing more in this epoch, or
+ * the run is asked to stop; _STOPPED. Waits for other hosts to be done, too. */
+int shmt_shm_claim_passed(struct shmt_shm_seat *p, uint64_t *piece_out);
+
+/* By the link, at the end of an epoch: what it has given away, and nobody has done by then, has not been begun. */
+void shmt_shm_free_given(struct shmt_shm_seat *link);
 
 /* made.c: see the entries of the same names in ps/backend_ops.h. */
 int shmt_shm_plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt_error *e);

@@ -203,6 +203,7 @@ static int end(struct shmt_seat *seat, bool stops) {
     _Atomic uint64_t *const wait = &p->slot->counters.wait_epoch_ns;
     /* relaxed: published by the meeting that ends the epoch, behind which the chief reads it */
     if (stops) store_relaxed(&store->control->end_step, (p->epoch + UINT64_C(1)) * shmt_spec_steps(&store->spec));
+    shmt_shm_free_given(p);
     if (!has_replicas(store)) return 0;
     for (uint32_t replica = 0; replica < store->layout.n_replicas; replica++)
         shmt_shm_replica_begin(store, replica, 0, store->layout.cover.n);
