@@ -54,7 +54,7 @@ static struct shmt_spec spec_of(enum shmt_write write, uint32_t n_seats) {
 /* Whoever changes one of these numbers has changed the layout: raise SHMT_SHM_LAYOUT_VERSION, then write down the new ones. */
 static void the_layout_is_frozen(void **state) {
     (void)state;
-    assert_int_equal(SHMT_SHM_LAYOUT_VERSION, 21);
+    assert_int_equal(SHMT_SHM_LAYOUT_VERSION, 22);
     assert_int_equal(sizeof(struct shmt_shm_control), 896);
     assert_int_equal(offsetof(struct shmt_shm_control, stop), 0);
     assert_int_equal(offsetof(struct shmt_shm_control, abort), 128);
@@ -82,6 +82,9 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_shm_front, working), 260);
     assert_int_equal(offsetof(struct shmt_shm_front, guest), 264);
     assert_int_equal(offsetof(struct shmt_shm_front, life), 272);
+    assert_int_equal(offsetof(struct shmt_shm_front, out), 288);
+    assert_int_equal(sizeof(struct shmt_shm_passing), 128);
+    assert_int_equal(offsetof(struct shmt_shm_passing, closed), 8);
     assert_int_equal(sizeof(struct shmt_shm_slot), 1920);
     assert_int_equal(offsetof(struct shmt_shm_slot, merged), 1680);
     assert_int_equal(offsetof(struct shmt_shm_slot, counters), 0);

@@ -1,8 +1,8 @@
 /* Items that hosts pass on to one another within an epoch (docs/architecture.md, "Many hosts"): those that are behind to those that are
  * ahead. Part of the rounds of the live modes. Each ROUND says how far its host is; so at the end of a round all know it of all, and each
- * plans the same (consistency/passing.h). In the next one a host that is behind takes items of its own that nobody has begun, and tells all
- * hosts whose they are now; these work on them from the end of that round on. An epoch is closed by the first round to which no host comes with items left:
- * until then workers without items wait for some. */
+ * plans the same (consistency/passing.h). In the next one a host that is behind takes items of its own that nobody has begun, and tells
+ * all hosts whose they are now; these work on them from the end of that round on. An epoch is closed by the first round to which no host
+ * comes with items left: until then workers without items wait for some. */
 #pragma once
 
 #include <stdbool.h>
