@@ -304,3 +304,20 @@ void check_trace(const struct host *h) {
          "a link does not merge behind what has come");
     check_bytes(h, bytes);
 }
+
+void check_that_a_host_which_goes_ends_the_run(const struct shmt_spec *spec, bool lost) {
+    const struct shmt_loop_spec network = {.n_hosts = 3, .delay_ns = MS, .port_bytes = UINT64_C(8) << 20};
+    const char *why = lost ? "host 1 is lost" : "host 1 has left the run";
+    make_hosts(spec, 3);
+    *(lost ? &g.cut : &g.fails) = 1;
+    g.cut_ns = 100 * MS;
+    run(&network);
+    for (uint32_t i = 0; i < 3; i += 2) {
+        const char *said = g.host[i].error[MOST_WORKERS].text;
+        must(g.host[i].status[MOST_WORKERS] == SHMTRAIN_E_DIED, "a host goes on without another one");
+        must(strcmp(said, why) == 0, said);
+        for (uint32_t k = 0; k < g.host[i].spec.n_seats; k++)
+            must(g.host[i].status[k] == SHMTRAIN_E_STOPPED, "a worker is not ended");
+    }
+    destroy_hosts();
+}

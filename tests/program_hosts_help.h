@@ -5,6 +5,11 @@
 
 #include "ports_help.h"
 
+#define SPARSE "builtin:sparse:examples=6000,valid=500,features=3000,nonzeros=12"
+#define WIDE   "builtin:sparse:examples=2000,valid=100,features=20000,nonzeros=30"
+#define DENSE  "builtin:digits:examples=600,valid=100"
+#define LONG   "builtin:sparse:examples=20000,valid=100,features=400,nonzeros=12"
+
 #define START_HOST(rank, ...) START("--hosts", g_list, "--rank", rank, __VA_ARGS__)
 
 static inline void assert_says(const struct program *p, const char *words) {

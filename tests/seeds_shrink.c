@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,8 +69,11 @@ bool seeds_delays(void) {
     return number < until && until - number <= g_page->now.knob[SEEDS_DELAYS];
 }
 
-_Noreturn void seeds_fail(const char *why) {
-    snprintf(g_page->why, sizeof g_page->why, "%s", why);
+_Noreturn void seeds_fail(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(g_page->why, sizeof g_page->why, format, args);
+    va_end(args);
     _exit(1);
 }
 

@@ -37,4 +37,4 @@ void seeds_begin(const struct seeds_case *now);
 bool seeds_delays(void);
 
 /* The promise is broken. Not by cmocka: whoever finds it stands on a fiber's stack. */
-_Noreturn void seeds_fail(const char *why);
+_Noreturn void seeds_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));

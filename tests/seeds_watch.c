@@ -86,11 +86,9 @@ static double least_seen(uint32_t me, const struct shmtrain_work *work) {
 }
 
 static void check_pulled(uint32_t me, const struct shmtrain_work *work, double found) {
-    char why[128];
-    const double least = least_seen(me, work);
-    snprintf(why, sizeof why, "a worker sees %.9g updates where it must see %.9g", found, least);
-    const double rounding = ROUNDING * (1 + least);
-    if (found < least - rounding || (shmt_policy_is_batched(g.policy) && found > least + rounding)) seeds_fail(why);
+    const double least = least_seen(me, work), rounding = ROUNDING * (1 + least);
+    if (found < least - rounding || (shmt_policy_is_batched(g.policy) && found > least + rounding))
+        seeds_fail("a worker sees %.9g updates where it must see %.9g", found, least);
 }
 
 /* Its own rows are as the last epoch has left them. */
@@ -207,39 +205,36 @@ static void check_updates(const double *added) {
 static void check_rows(uint32_t epoch) {
     uint64_t none = 0;
     double each[SEEDS_MOST_EXAMPLES];
-    char why[128];
     for (uint64_t i = 0; i < g.run->spec.n_examples; i++) {
         const double added = each[i] = (double)g.row[epoch][i] - (epoch > 0 ? (double)g.row[epoch - 1][i] : 0);
         none += added == 0;
         if (added < 0 || added > 1 + ROUNDING) seeds_fail("an example's gradient is in the parameters more than once");
         if (shmt_policy_has_rounds(g.policy)) continue; /* which update it is in says no worker */
-        snprintf(why, sizeof why, "of example %llu's gradient %.6g is in the parameters behind its epoch",
-                 (unsigned long long)i, added / g.share[i]);
-        if (fabs(added / g.share[i] - 1) > 1000 * ROUNDING) seeds_fail(why);
+        if (fabs(added / g.share[i] - 1) > 1000 * ROUNDING)
+            seeds_fail("of example %llu's gradient %.6g is in the parameters behind its epoch", (unsigned long long)i,
+                       added / g.share[i]);
     }
-    snprintf(why, sizeof why, "%llu examples are in no update, and %llu were dropped", (unsigned long long)none,
-             (unsigned long long)g.dropped[epoch]);
-    if (none != g.dropped[epoch]) seeds_fail(why);
+    if (none != g.dropped[epoch])
+        seeds_fail("%llu examples are in no update, and %llu were dropped", (unsigned long long)none,
+                   (unsigned long long)g.dropped[epoch]);
     if (shmt_policy_has_rounds(g.policy)) check_updates(each);
 }
 
 static void check_sum(double updates) {
-    char why[128];
     const double applied = g.at_end[g.ended];
-    snprintf(why, sizeof why, "%.9g updates, of which %.9g are in the parameters", updates, applied);
-    if (adds_up() ? fabs(applied - updates) > ROUNDING * updates : applied > updates) seeds_fail(why);
+    if (adds_up() ? fabs(applied - updates) > ROUNDING * updates : applied > updates)
+        seeds_fail("%.9g updates, of which %.9g are in the parameters", updates, applied);
 }
 
 int seeds_watch_epoch_end(shmtrain_session *s, void *arg, uint32_t epoch) {
     struct run *run = arg;
     uint64_t done = 0;
-    char why[96];
     (void)s;
     if (epoch < g.ended) return 0; /* looked at by who came here first; nobody goes on before all have been here */
     for (uint32_t seat = 0; seat < run->spec.n_seats; seat++) done += g.seat[seat].examples;
-    snprintf(why, sizeof why, "an epoch ends, and %llu of %llu examples are dealt", (unsigned long long)done,
-             (unsigned long long)run->spec.n_examples * (epoch + 1));
-    if (done != run->spec.n_examples * (epoch + 1)) seeds_fail(why);
+    if (done != run->spec.n_examples * (epoch + 1))
+        seeds_fail("an epoch ends, and %llu of %llu examples are dealt", (unsigned long long)done,
+                   (unsigned long long)run->spec.n_examples * (epoch + 1));
     g.at_end[epoch] = (double)first_float(run);
     assert_int_equal(run->k->backend->store->read(run->store, 1, 0, run->spec.n_examples, g.row[epoch]), 0);
     check_sum((double)updates_made(run));

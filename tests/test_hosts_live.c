@@ -261,7 +261,6 @@ static void halves_and_chosen_blocks_are_fewer_bytes(void **state) {
 }
 
 static void a_host_that_is_lost_or_fails_ends_the_run_of_the_others(void **state) {
-    const struct shmt_loop_spec network = {.n_hosts = 3, .delay_ns = MS, .port_bytes = UINT64_C(8) << 20};
     (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         begin_live(seed);
@@ -271,20 +270,7 @@ static void a_host_that_is_lost_or_fails_ends_the_run_of_the_others(void **state
         spec.table[0].rows = spec.l2_rows[0] = spec.n_examples + SHARED;
         spec.item = 1;
         spec.epochs = 3;
-        make_hosts(&spec, 3);
-        if (seed % 2) g.cut = 1;
-        if (seed % 2 == 0) g.fails = 1;
-        g.cut_ns = 100 * MS;
-        run(&network);
-        for (uint32_t i = 0; i < 3; i += 2) {
-            must(g.host[i].status[MOST_WORKERS] == SHMTRAIN_E_DIED, "a host goes on without another one");
-            const char *why = seed % 2 ? "host 1 is lost" : "host 1 has left the run",
-                       *said = g.host[i].error[MOST_WORKERS].text;
-            must(strcmp(said, why) == 0, said);
-            for (uint32_t k = 0; k < g.host[i].spec.n_seats; k++)
-                must(g.host[i].status[k] == SHMTRAIN_E_STOPPED, "a worker is not ended");
-        }
-        destroy_hosts();
+        check_that_a_host_which_goes_ends_the_run(&spec, seed % 2 == 1);
     }
 }
 

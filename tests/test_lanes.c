@@ -23,10 +23,11 @@
 #include "link/head.h"
 #include "link/lanes.h"
 
-#define MOST     5
-#define MESSAGES 40 /* from each life to each life of each peer */
-#define MS       UINT64_C(1000000)
-#define MOST_NS  (UINT64_C(120000) * MS)
+#define MOST       5
+#define MESSAGES   40    /* from each life to each life of each peer */
+#define MOST_BYTES 70000 /* of a message, behind its head */
+#define MS         UINT64_C(1000000)
+#define MOST_NS    (UINT64_C(120000) * MS)
 
 /* One host, in all its lives. */
 struct host {
@@ -73,28 +74,36 @@ static uint64_t draw(uint64_t below) { return shmt_below(shmt_hash64(g.seed, ++g
 /* ---- messages ---- */
 
 static uint64_t first_of(const struct note *note) { return shmt_mix64(note->from_life ^ note->number); }
-static unsigned char byte_of(uint64_t first, uint32_t at) { return (unsigned char)(first >> at % 8 * 8 ^ at); }
+
+/* From `at` on, a multiple of 8: each byte is one of first's, changed by its place. */
+static void write_bytes(uint64_t first, uint32_t at, uint32_t end, unsigned char *bytes) {
+    const uint64_t each = UINT64_C(0x0101010101010101), places = UINT64_C(0x0706050403020100);
+    for (; at < end; at += 8) {
+        const uint64_t eight = first ^ (((at & 0xff) * each) | places);
+        memcpy(bytes + at, &eight, end - at < 8 ? end - at : 8);
+    }
+}
 
 static struct shmt_payload *write_message(uint64_t from_life, uint64_t to_life, uint32_t number) {
-    static const uint32_t SIZES[] = {0, 1, 100, 2000, 70000};
+    static const uint32_t SIZES[] = {0, 1, 100, 2000, MOST_BYTES};
     const uint32_t extra = (uint32_t)draw(SIZES[draw(5)] + 1);
     const struct note note = {from_life, to_life, number, (uint32_t)sizeof note + extra};
     unsigned char *bytes;
     struct shmt_payload *payload = shmt_payload_make(note.n, &bytes);
-    const uint64_t first = first_of(&note);
     must(payload != NULL, "no memory");
     memcpy(bytes, &note, sizeof note);
-    for (uint32_t at = sizeof note; at < note.n; at++) bytes[at] = byte_of(first, at);
+    write_bytes(first_of(&note), sizeof note, note.n, bytes);
     return payload;
 }
 
 static void read_message(struct host *h, const struct shmt_message *m) {
+    static unsigned char expected[sizeof(struct note) + MOST_BYTES];
     struct note note;
     must(m->n >= sizeof note, "a message is too short");
     memcpy(&note, m->bytes, sizeof note);
-    must(note.n == m->n, "a message has another length");
-    const uint64_t first = first_of(&note);
-    for (uint32_t at = sizeof note; at < note.n; at++) must(m->bytes[at] == byte_of(first, at), "a message was damaged");
+    must(note.n == m->n && note.n <= sizeof expected, "a message has another length");
+    write_bytes(first_of(&note), sizeof note, note.n, expected);
+    must(memcmp(m->bytes + sizeof note, expected + sizeof note, note.n - sizeof note) == 0, "a message was damaged");
     must(note.from_life == m->life && note.to_life == h->life, "a message comes from another life, or was meant for one");
     if (h->with[m->from].life != m->life) memset(&h->with[m->from], 0, sizeof h->with[m->from]);
     h->with[m->from].life = m->life;

@@ -5,9 +5,6 @@
 #include <signal.h>
 #include <sys/stat.h>
 
-#define SPARSE "builtin:sparse:examples=6000,valid=500,features=3000,nonzeros=12"
-#define LONG   "builtin:sparse:examples=20000,valid=100,features=400,nonzeros=12"
-
 static const char *const RANK[] = {"0", "1", "2"}, *const FOLDER[] = {"ck0", "ck1", "ck2"};
 
 static void remove_folders(void) { assert_int_equal(system("rm -rf ck0 ck1 ck2"), 0); }

@@ -4,10 +4,6 @@
 
 #include <signal.h>
 
-#define SPARSE "builtin:sparse:examples=6000,valid=500,features=3000,nonzeros=12"
-#define WIDE   "builtin:sparse:examples=2000,valid=100,features=20000,nonzeros=30"
-#define DENSE  "builtin:digits:examples=600,valid=100"
-
 /* Two hosts with the same bits at the end: the loss of the last epoch, and the bytes that host 0 has sent. */
 static double loss_with(const char *mode, const char *wire, const char *top_k, const char *model, const char *data,
                         double *sent_out) {

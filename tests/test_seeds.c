@@ -52,9 +52,7 @@ void shmt_point(const char *name) {
 }
 
 void shmt_point_grows(const char *what, uint64_t before, uint64_t after) {
-    char why[64];
-    snprintf(why, sizeof why, "a word that only grows goes back: %s", what);
-    if (after < before) seeds_fail(why);
+    if (after < before) seeds_fail("a word that only grows goes back: %s", what);
 }
 
 /* ---- a worker ---- */
@@ -104,7 +102,7 @@ static void run_seed(const struct seeds_case *c) {
     run.virtual = &virtual;
     run.epoch_end = seeds_watch_epoch_end;
     seeds_watch_begin(&run);
-    if (go(&run, work, &e) != 0) seeds_fail(e.text);
+    if (go(&run, work, &e) != 0) seeds_fail("%s", e.text);
     check(&run);
     end(&run);
 }

@@ -291,7 +291,9 @@ static void spend(enum shmt_spent what, double times) {
     me->computes = false;
 }
 
-#define ANSWERS .now_ns = now_ns, .sleep_until = sleep_until, .yield = yield, .wait = wait_on, .wake = wake, .spend = spend
+#define ANSWERS                                                                                                  \
+    .now_ns = now_ns, .sleep_until = sleep_until, .yield = yield, .wait = wait_on, .wake = wake, .spend = spend, \
+    .takes_turns = true
 static const struct shmt_host_ops FIBERS = {ANSWERS}, FIBERS_THAT_TOUCH = {ANSWERS, .touch = touch};
 
 /* ---- their life ---- */

@@ -34,7 +34,6 @@
 
 #include "sync/host.h"
 #include "base/point.h"
-#include "base/relax.h"
 
 #define NOBODY         UINT32_MAX
 #define NAP_NS         100000000u /* the longest sleep: the watch words are looked at ten times a second */
@@ -208,9 +207,9 @@ static bool somebody_missing(const struct shmt_gates *gates, enum shmt_gate_word
 /* Members that run side by side come to a meeting within moments of one another, and reading a clock takes as long as a line
  * takes to the other core: so nobody is told, and no clock is read, before a few looks were in vain. */
 static bool comes_at_once(const struct shmt_gates *gates, enum shmt_gate_word word, uint64_t target, uint32_t i) {
-    if (gates->watch.spin_ns == 0) return false;
+    if (gates->watch.spin_ns == 0 || shmt_host()->takes_turns) return false;
     for (uint32_t k = 0; k < FIRST_LOOKS; k++) {
-        shmt_relax_processor();
+        shmt_relax();
         if (reached(gates, word, target, i)) return true;
     }
     return false;
@@ -230,7 +229,7 @@ static bool spin(const struct shmt_gates *gates, enum shmt_gate_word word, uint6
     do {
         for (uint32_t k = 0; k < LOOKS_PER_TIME; k++) {
             if (reached(gates, word, target, i)) return true;
-            shmt_relax_processor();
+            shmt_relax();
         }
         if (aborted(gates) || !counts(gates, i)) return true;
     } while (shmt_now_ns() < end_ns);
@@ -325,7 +324,7 @@ static bool spin_until(const struct shmt_gates *gates, int (*ready)(void *arg, u
     do {
         for (uint32_t k = 0; k < LOOKS_PER_TIME; k++) {
             if (ready(arg, for_whom)) return true;
-            shmt_relax_processor();
+            shmt_relax();
         }
         if (aborted(gates)) return true;
     } while (shmt_now_ns() < end_ns);
@@ -349,7 +348,7 @@ static bool is_answered_at_once(const struct shmt_gates *gates, int (*ready)(voi
                                 uint32_t *for_whom) {
     if (gates->watch.spin_ns == 0) return false;
     for (uint32_t k = 0; k < FIRST_LOOKS; k++) {
-        shmt_relax_processor();
+        shmt_relax();
         if (ready(arg, for_whom)) return true;
     }
     return false;

@@ -4,8 +4,7 @@
  * Workers, their supervisor and the thread that drives the run ask the host from the run's beginning to its end, because they
  * compare times with one another. Rooms below this one, the measurements of the machine and the program's display ask the machine
  * itself. So does everything that waits for a descriptor (a pipe, a process) and, in the application's thread, for a snapshot
- * (watching/snapshots.c). tests/check_layers refuses the calls that waiting workers would use in all other rooms. The one
- * instruction of base/relax.h is no question.
+ * (watching/snapshots.c). tests/check_layers refuses the calls that waiting workers would use in all other rooms.
  */
 #pragma once
 
@@ -14,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/atomic.h"
+#include "base/relax.h"
 
 enum shmt_spent {
     SHMT_SPENT_ITEM,      /* an item begins, and its computing will take `times` as much as a full one's */
@@ -43,6 +43,7 @@ struct shmt_host_ops {
      * does in between happens at once. NULL: memory takes its own time. */
     void (*touch)(const void *at, uint64_t bytes, bool writes);
     uint64_t shortest_sleep_ns; /* a shorter one takes longer than it was told to: who wants one spins */
+    bool takes_turns;           /* between two calls of the above nobody else runs */
 };
 
 extern const struct shmt_host_ops SHMT_HOST_MACHINE;
@@ -72,6 +73,12 @@ static inline void shmt_touch_alone(const void *at, uint64_t bytes, bool writes)
     if (!shmt_host_touches()) return;
     shmt_touch(at, bytes, writes);
     shmt_spend(SHMT_SPENT_TOUCHING, 1);
+}
+
+/* Between two looks of a loop that spins: no question to the host, and nobody else's turn. Where workers take turns the processor is
+ * not told, for its pause of a hundred cycles would be most of what a run of fibers takes. */
+static inline void shmt_relax(void) {
+    if (!shmt_host()->takes_turns) shmt_relax_processor();
 }
 
 static inline void shmt_sleep_ns(uint64_t ns) { shmt_host()->sleep_until(shmt_host()->now_ns() + ns); }

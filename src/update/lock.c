@@ -2,7 +2,6 @@
 #include "update/lock.h"
 
 #include "base/checked.h"
-#include "base/relax.h"
 #include "update/live.h"
 #include "sync/host.h"
 
@@ -28,18 +27,19 @@ _Atomic uint32_t *shmt_unit_wait(const struct shmt_locks *locks, _Atomic uint32_
     uint32_t before = 0;
     for (uint64_t look = 1;; look++) {
         uint32_t nobody = 0;
+        if (shmt_host()->takes_turns) look += (LOOKS - look % LOOKS) % LOOKS; /* until then nobody has a turn */
         /* relaxed: a hint, the compare-and-swap decides. Its acquire pairs with the release of the holder before. */
         const uint32_t holder = load_relaxed(word);
         if (holder == 0 && lock_acquire(word, &nobody, locks->owner)) return word;
         /* relaxed: a flag that carries nothing but itself. Without it, who died with the lock in hand would hang all others. */
         if (locks->abort && load_relaxed(locks->abort) != 0) return NULL;
-        if (look >= LOOKS * YIELDS && holder != before) {
+        if (look > LOOKS * YIELDS && holder != before) {
             look = 1;
             nap_ns = SHORTEST_NAP_NS;
         }
         before = holder;
         if (look % LOOKS != 0)
-            shmt_relax_processor();
+            shmt_relax();
         else if (look < LOOKS * YIELDS)
             shmt_host()->yield();
         else
