@@ -4,7 +4,7 @@
 usage: bench/peer_networks.py [OPTION...] [PATH/TO/shmtrain]        (apt-get install python3-torch)
 
   --networks LIST   of cnn and mlp; both unless said otherwise
-  --parts LIST      of one, two, alone and memory; all unless said otherwise
+  --parts LIST      of one, two, alone, hosts and memory; all unless said otherwise
   --rounds N        15
   --seconds X       of each run, about; 4
 
@@ -19,6 +19,8 @@ two       two workers in async and in sync, and PyTorch with two threads, with t
           images of its own for an update: items of 128 in async, batches of 256 in sync
 alone     two workers, async at its default item and sync at a batch of 512, against two runs with one worker that share nothing, each on
           its own core at the same time; and against twice the slower of these, for in sync nobody is done before the slower core
+hosts     two hosts of one worker on this machine (shmtrain launch --local 2), in sync with batches of 256 and of 512, and in allreduce, against two
+          processes of DistributedDataParallel over gloo, whose sums go through the loopback, too, with batches of 128 and of 256 each
 memory    what one more process takes (Pss) while both train: two workers and one, two Hogwild processes and one, of images that they share
 
 Run it on an idle machine with two cores or more.
@@ -59,7 +61,7 @@ def images_of(name):
     return torch.rand(IMAGES[name], 1, SIDE, SIDE), torch.randint(0, CLASSES, (IMAGES[name],))
 
 
-def train_peer(model, data, steps_of_it, meet=None):
+def train_peer(model, data, steps_of_it, meet=None, batch=BATCH):
     """Images in a second."""
     import torch
     images, labels = data
@@ -70,15 +72,15 @@ def train_peer(model, data, steps_of_it, meet=None):
             if meet:
                 meet()
             begun = time.perf_counter()
-        at = step * BATCH % len(images)
+        at = step * batch % len(images)
         optimizer.zero_grad(set_to_none=True)
-        loss_of(model(images[at:at + BATCH]), labels[at:at + BATCH]).backward()
+        loss_of(model(images[at:at + batch]), labels[at:at + batch]).backward()
         optimizer.step()
         if step >= 5:
             steps += 1
             if steps >= steps_of_it:
                 break
-    return steps * BATCH / (time.perf_counter() - begun)
+    return steps * batch / (time.perf_counter() - begun)
 
 
 def hogwild_worker(model, data, steps, meet, out):
@@ -87,13 +89,13 @@ def hogwild_worker(model, data, steps, meet, out):
     out.put(train_peer(model, data, steps, lambda: meet.wait(LONGEST)))
 
 
-def ddp_worker(rank, name, data, steps, folder, out):
+def ddp_worker(rank, name, data, steps, folder, out, batch):
     import torch
     import torch.distributed as dist
     torch.set_num_threads(1)
     dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
     model = torch.nn.parallel.DistributedDataParallel(network_of(name))
-    out.put(train_peer(model, data, steps, dist.barrier))
+    out.put(train_peer(model, data, steps, dist.barrier, batch))
     dist.destroy_process_group()
 
 
@@ -111,8 +113,10 @@ def peer(how, name, seconds):
     for tensor in data:
         tensor.share_memory_()
     with tempfile.TemporaryDirectory() as folder:
-        if how == "ddp":
-            run = [ctx.Process(target=ddp_worker, args=(rank, name, data, steps, folder, out), daemon=True) for rank in range(2)]
+        if how.startswith("ddp"):
+            batch = int(how[3:] or BATCH)
+            more = (name, data, max(10, steps * BATCH // batch), folder, out, batch)
+            run = [ctx.Process(target=ddp_worker, args=(rank, *more), daemon=True) for rank in range(2)]
         else:
             n = 1 if how == "hogwild1" else 2
             model, meet = network_of(name), ctx.Barrier(n)
@@ -221,6 +225,20 @@ class Bench:
                        [("two workers / two that share nothing", "two workers", ["two that share nothing"]),
                         ("two workers / the slower of them, twice", "two workers", ["the slower of them, twice"])])
 
+    def two_hosts(self, network, *more):
+        argv = self.argv(network, 1, *more)
+        argv[1:1] = ["launch", "--local", "2", "--"]
+        return self.speed_of(output_of(started(argv), argv))
+
+    def hosts(self, network):
+        for batch in (BATCH, 2 * BATCH):
+            ddp, words = f"PyTorch, DDP, batches of {batch} each", ("--batch", str(2 * batch))
+            columns = {ddp: lambda batch=batch: self.peer(f"ddp{batch}", network)}
+            columns.update({f"shmtrain, two hosts, {mode}": lambda mode=mode, words=words: self.two_hosts(network, "--mode", mode, *words)
+                            for mode in ("sync", "allreduce")})
+            self.table(network, "two hosts of one worker", columns,
+                       [(f"{mode} / DDP", f"shmtrain, two hosts, {mode}", [ddp]) for mode in ("sync", "allreduce")])
+
     def memory(self, network):
         ours = [pss_of(self.argv(network, w, "--mode", "async", "-e", "1000000")) for w in (1, 2)]
         peers = [pss_of([sys.executable, __file__, "--peer", how, network, "60"]) for how in ("hogwild1", "hogwild")]
@@ -266,12 +284,12 @@ def pss_of(argv):
 def main():
     parser = argparse.ArgumentParser(usage=__doc__, add_help=False)
     parser.add_argument("--networks", default="cnn,mlp")
-    parser.add_argument("--parts", default="one,two,alone,memory")
+    parser.add_argument("--parts", default="one,two,alone,hosts,memory")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("program", nargs="?", default="./shmtrain")
     options = parser.parse_args()
-    parts = {"one": Bench.one, "two": Bench.two, "alone": Bench.alone_part, "memory": Bench.memory}
+    parts = {"one": Bench.one, "two": Bench.two, "alone": Bench.alone_part, "hosts": Bench.hosts, "memory": Bench.memory}
     for part in options.parts.split(","):
         if part not in parts:
             sys.exit(f"peer_networks.py: there is no part {part}: use {','.join(parts)}")
