@@ -3,7 +3,9 @@
 
 #include <string.h>
 
-/* Of the words of a part, or of a merge: of those that have changed, the sum of values or of changes, one of the values, and how many. */
+/* Of the words of a part, or of a merge: of those that have changed, the sum of values or of changes, one of the values, and how many.
+ * The loops have no branches, so that compilers make vector code of them: what does not count is masked, and adds +0, which changes no
+ * sum that began with +0. */
 struct sums {
     float sum[SHMT_PART_FLOATS], last[SHMT_PART_FLOATS];
     uint32_t count[SHMT_PART_FLOATS];
@@ -15,12 +17,24 @@ static uint32_t bits(float x) {
     return word;
 }
 
-static void add_copy(struct sums *s, bool changes, const float *m, const float *r, uint64_t n) {
+static float of_bits(uint32_t word) {
+    float x;
+    memcpy(&x, &word, sizeof x);
+    return x;
+}
+
+/* mask: all bits, or none. */
+static uint32_t mask(bool holds) { return 0 - (uint32_t)holds; }
+static float where(uint32_t mask, float x) { return of_bits(bits(x) & mask); }
+static float either(uint32_t mask, float x, float y) { return of_bits((bits(x) & mask) | (bits(y) & ~mask)); }
+
+static void add_copy(struct sums *restrict s, bool changes, const float *restrict m, const float *restrict r, uint64_t n) {
+    const uint32_t changed = mask(changes);
     for (uint64_t i = 0; i < n; i++) {
-        if (bits(r[i]) == bits(m[i])) continue;
-        s->sum[i] += changes ? r[i] - m[i] : r[i];
-        s->last[i] = r[i];
-        s->count[i]++;
+        const uint32_t differs = mask(bits(r[i]) != bits(m[i]));
+        s->sum[i] += where(differs, either(changed, r[i] - m[i], r[i]));
+        s->last[i] = either(differs, r[i], s->last[i]);
+        s->count[i] -= differs; /* 1 more */
     }
 }
 
@@ -36,32 +50,33 @@ bool shmt_merge_part_take(struct shmt_merging how, const float *master, float *c
         add_copy(&s, how.kind == SHMT_MERGING_SUM, master, replica[k], n);
     }
     for (uint64_t i = 0; any && i < n; i++) {
-        out->value[first + i] = s.count[i] == 1 ? s.last[i] : s.sum[i];
+        out->value[first + i] = either(mask(s.count[i] == 1), s.last[i], s.sum[i]);
         out->count[first + i] = (uint8_t)s.count[i];
     }
     return any;
 }
 
-static void add_part(struct sums *s, bool changes, const float *m, const struct shmt_merge_part *part, uint64_t first,
-                     uint64_t n) {
+static void add_part(struct sums *restrict s, bool changes, const float *restrict m, const float *restrict value,
+                     const uint8_t *restrict count, uint64_t n) {
+    const uint32_t changed = mask(changes);
     for (uint64_t i = 0; i < n; i++) {
-        const uint32_t count = part->count[first + i];
-        const float value = part->value[first + i];
-        if (count == 0) continue;
-        s->sum[i] += changes && count == 1 ? value - m[i] : value;
-        s->last[i] = value;
-        s->count[i] += count;
+        const uint32_t c = count[i], has = mask(c != 0);
+        s->sum[i] += where(has, either(changed & mask(c == 1), value[i] - m[i], value[i]));
+        s->last[i] = either(has, value[i], s->last[i]);
+        s->count[i] += c;
     }
 }
 
 void shmt_merge_parts(struct shmt_merging how, const float *master, const struct shmt_merge_part *part, uint32_t n_parts,
-                      uint64_t n, uint64_t first, float *out) {
+                      uint64_t n, uint64_t first, float *restrict out) {
     const bool changes = how.kind == SHMT_MERGING_SUM;
+    const uint32_t changed = mask(changes);
     struct sums s;
     memset(&s, 0, sizeof s);
-    for (uint32_t k = 0; k < n_parts; k++) add_part(&s, changes, master, &part[k], first, n);
+    for (uint32_t k = 0; k < n_parts; k++) add_part(&s, changes, master, part[k].value + first, part[k].count + first, n);
     for (uint64_t i = 0; i < n; i++) {
-        const float merged = changes ? master[i] + s.sum[i] : s.sum[i] / (float)s.count[i];
-        out[i] = s.count[i] == 0 ? master[i] : s.count[i] == 1 ? s.last[i] : merged;
+        const float mean = s.sum[i] / (float)(int32_t)(s.count[i] + (s.count[i] == 0));
+        const float merged = either(mask(s.count[i] == 1), s.last[i], either(changed, master[i] + s.sum[i], mean));
+        out[i] = either(mask(s.count[i] != 0), merged, master[i]);
     }
 }

@@ -37,4 +37,4 @@ bool shmt_merge_part_take(struct shmt_merging how, const float *master, float *c
 /* What the parts of all hosts, in the order of ranks, make of n words of the master, whose values are in part->value[first ..]. A host
  * that has changed none of them may be left out. */
 void shmt_merge_parts(struct shmt_merging how, const float *master, const struct shmt_merge_part *part, uint32_t n_parts,
-                      uint64_t n, uint64_t first, float *out);
+                      uint64_t n, uint64_t first, float *restrict out);
