@@ -6,6 +6,8 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "emulated.h"
+
 #include "base/random.h"
 #include "math/logistic_doubles.h"
 
@@ -27,7 +29,7 @@ static double some_margin(uint64_t i) {
 static void losses_and_their_derivatives_are_accurate(void **state) {
     double margin[N], loss[N], fall[N], bend[N], worst[3] = {0};
     (void)state;
-    for (uint64_t round = 0; round < 200; round++) {
+    for (uint64_t round = 0; round < 200 / SPARSE; round++) {
         for (uint64_t k = 0; k < N; k++) margin[k] = some_margin(round * N + k);
         shmt_logistic_doubles(N, margin, loss, fall, bend);
         for (uint64_t k = 0; k < N; k++) {
@@ -44,7 +46,7 @@ static void losses_and_their_derivatives_are_accurate(void **state) {
 static void entropies_are_accurate(void **state) {
     double q[N], out[N], worst = 0;
     (void)state;
-    for (uint64_t round = 0; round < 200; round++) {
+    for (uint64_t round = 0; round < 200 / SPARSE; round++) {
         for (uint64_t k = 0; k < N; k++) {
             const double part = shmt_unit(shmt_mix64(round * N + k));
             q[k] = k % 3 == 0 ? part : k % 3 == 1 ? exp(-600 * part) : 1 - exp(-36 * part);

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "emulated.h"
+
 #include "base/random.h"
 #include "files/number_in_line.h"
 
@@ -55,7 +57,7 @@ static void assert_reads_as_strtof(const char *number) {
 
 static void every_float_survives_being_written_and_read(void **state) {
     (void)state;
-    for (uint64_t i = 0; i < 300000; i++) {
+    for (uint64_t i = 0; i < 300000 / SPARSE; i++) {
         const uint32_t bits = (uint32_t)shmt_mix64(i);
         float value;
         memcpy(&value, &bits, sizeof value);
@@ -70,7 +72,7 @@ static void every_float_survives_being_written_and_read(void **state) {
 
 static void decimals_of_all_shapes_are_rounded_correctly(void **state) {
     (void)state;
-    for (uint64_t i = 0; i < 300000; i++) {
+    for (uint64_t i = 0; i < 300000 / SPARSE; i++) {
         char text[80];
         const uint64_t a = shmt_mix64(2 * i), b = shmt_mix64(2 * i + 1);
         const int whole_digits = (int)(b % 22), digits = (int)((b >> 8) % 25);
@@ -84,7 +86,7 @@ static void decimals_of_all_shapes_are_rounded_correctly(void **state) {
 /* A decimal exactly between two floats, and its neighbours: where rounding twice, first to double, goes wrong. */
 static void the_middle_between_two_floats_is_rounded_once(void **state) {
     (void)state;
-    for (uint64_t i = 0; i < 100000; i++) {
+    for (uint64_t i = 0; i < 100000 / SPARSE; i++) {
         uint32_t bits = (uint32_t)shmt_mix64(i) % 0x7f000000;
         float low, high;
         memcpy(&low, &bits, sizeof low);
