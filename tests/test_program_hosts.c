@@ -23,10 +23,10 @@ static void start_two(struct program *p[2], const char *mode) {
 /* ---- the same bits ---- */
 
 static void parameters_are_those_of_one_host(void **state) {
-    static const char *const RUNS[][4] = {{"logistic", "sgd", SPARSE, "64"},
-                                          {"logistic", "adam", SPARSE, "500"},
-                                          {"logistic", "sgd", WIDE, "64"},
-                                          {"mlp", "momentum", DENSE, "64"}};
+    static const char *const RUNS[][5] = {{"logistic", "sgd", SPARSE, "64", "sync"},
+                                          {"logistic", "adam", SPARSE, "500", "allreduce"},
+                                          {"logistic", "sgd", WIDE, "64", "sync"},
+                                          {"mlp", "momentum", DENSE, "64", "allreduce"}};
     (void)state;
     for (size_t i = 0; i < sizeof RUNS / sizeof *RUNS; i++) {
         const char *model = RUNS[i][0], *rule = RUNS[i][1], *data = RUNS[i][2], *batch = RUNS[i][3];
@@ -37,8 +37,8 @@ static void parameters_are_those_of_one_host(void **state) {
             struct program *p[3];
             choose_ports(n);
             for (int rank = 0; rank < n; rank++)
-                p[rank] = START_HOST(RANK[rank], "-q", "--json", "-w", WORKERS[rank], "--mode", "sync", "-e", "2", "-M", model,
-                                     "--optimizer", rule, "--batch", batch, data);
+                p[rank] = START_HOST(RANK[rank], "-q", "--json", "-w", WORKERS[rank], "--mode", RUNS[i][4], "-e", "2", "-M",
+                                     model, "--optimizer", rule, "--batch", batch, data);
             for (int rank = 0; rank < n; rank++) {
                 hash_of(p[rank], many);
                 assert_string_equal(many, one);
@@ -297,7 +297,9 @@ static void options_that_do_not_fit_are_refused(void **state) {
         {2, "--key and --peers belong together", {"--hosts=a:1,b:2", "--rank=0", "--key", "k", SPARSE}},
         {2, "--insecure is to go without keys", {"--hosts=a:1,b:2", "--rank=0", "--key=k", "--peers=p", "--insecure", SPARSE}},
         {1, "cannot open none", {"--hosts=a:1,b:2", "--rank=0", "--key=none", "--peers=p", SPARSE}},
-        {2, "only --mode sync, async", {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--mode", "allreduce", SPARSE}},
+        {2,
+         "only --mode sync, allreduce, async",
+         {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--write=aggregate", "--staleness=2", SPARSE}},
         {2,
          "there is no --tolerance so far",
          {"--hosts=127.0.0.1:7001,127.0.0.1:7002", "--rank=0", "--tolerance=1e-4", SPARSE}},

@@ -58,7 +58,7 @@ static void begin_copy(const struct shmt_store *store, uint32_t rank) {
  * parameters may be changing at any stage: the chief's update ends with no meeting. */
 static void make_my_copy(struct shmt_shm_seat *p) {
     const bool has_one = p->revived && p->now.stage >= SHMT_STAGE_WORK;
-    if (p->store->layout.equal && p->seat.rank > 0 && !has_one) begin_copy(p->store, p->seat.rank);
+    if (p->store->layout.equal && p->seat.rank > 0 && !shmt_shm_is_link(p) && !has_one) begin_copy(p->store, p->seat.rank);
 }
 
 static int enter(struct shmt_shm_seat *p) {

@@ -126,6 +126,7 @@ static void try_tables(struct shmt_shm_seat *p) {
 void shmt_shm_complete(struct shmt_shm_seat *p, uint32_t t) {
     const struct shmt_store *store = p->store;
     if (!store->layout.equal || !p->stack.late || store->layout.terms > 0 || p->work.chunk + 1 != p->to) return;
+    if (shmt_spec_is_linked(&store->spec)) return; /* other hosts' sums come with the meeting */
     SHMT_POINT("reduce:complete");
     announce(p, t);
     SHMT_POINT("reduce:announced");
@@ -140,7 +141,7 @@ void shmt_shm_reduce(struct shmt_shm_seat *p) {
     shmt_shm_update_of(p, &u);
     if (store->layout.terms > 0) {
         shmt_shm_my_slice(p, &from, &to);
-        shmt_shm_sum_lists(p, from, to);
+        if (from < to) shmt_shm_sum_lists(p, from, to); /* the link has no room for a sum */
         reduce_range(p, shmt_shm_find_sum(p), &u, from, to);
     }
     for (uint32_t t = 0; t < store->spec.n_tables && store->layout.terms == 0; t++)
