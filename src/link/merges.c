@@ -139,6 +139,7 @@ static void merge(struct shmt_exchange *x) {
 static int do_merge(struct shmt_exchange *x, bool *told) {
     const int works = ops(x)->gather(x->seat);
     if (works < 0) return works;
+    shmt_exchange_does(x, SHMT_EVENT_EXCHANGE);
     shmt_exchange_open(x, shmt_exchange_is_asked_to_stop(x));
     if (x->error.status == 0) shmt_exchange_say_begin(x, SHMT_NO_CLOCK, works == 0);
     if (x->error.status == 0) send_parts(x);

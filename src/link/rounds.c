@@ -206,6 +206,7 @@ static int do_round(struct shmt_exchange *x, bool *told, uint64_t *took_ns) {
     const uint64_t began_ns = shmt_now_ns();
     const int rests = ops(x)->rests(x->seat); /* before I look: nothing changes behind it */
     if (rests < 0) return rests;
+    shmt_exchange_does(x, SHMT_EVENT_EXCHANGE);
     shmt_exchange_open(x, shmt_exchange_is_asked_to_stop(x));
     const uint64_t examples = ops(x)->examples(x->seat);
     /* Changes come before they are counted, an item later; and a worker that dies is counted back. */
