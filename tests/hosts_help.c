@@ -110,6 +110,7 @@ static void run_link(struct host *h) {
                                               .lanes = h->lanes,
                                               .agreement = agreement,
                                               .start_ns = 60000 * MS,
+                                              .bucket = g.bucket,
                                               .begins = g.begins};
     int rc = agree(h, agreement, e);
     if (rc == 0)

@@ -33,6 +33,7 @@ struct world {
     int (*work)(struct host *h, shmtrain_session *s);                         /* of each worker */
     int (*epoch_end)(struct shmtrain_session *s, void *host, uint32_t epoch); /* NULL: note_epoch */
     const struct shmt_backend *backend_of_link;                               /* NULL: that of all */
+    uint32_t bucket;                                                          /* of links; 0: the usual one */
     bool begins;                                                              /* workers meet before their first work */
     uint32_t n;
     uint32_t rounds; /* that they agree in before they begin */

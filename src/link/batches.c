@@ -228,12 +228,15 @@ static void send_blocks(struct shmt_exchange *x, uint64_t from, uint64_t to, boo
     }
 }
 
-/* While workers compute the gradients of earlier layers: what is complete goes, down to block 0. 0, or a status. */
+/* While workers compute the gradients of earlier layers: what is complete goes, bucket by bucket, down to block 0. 0, or a status. */
 static int send_ready(struct shmt_exchange *x) {
     const struct shmt_far_ops *far = x->at.backend->far;
     struct shmt_far_ready now;
+    const uint64_t bucket = x->at.bucket ? x->at.bucket : SHMT_BUCKET_BLOCKS;
     int rc = 0;
-    while (x->error.status == 0 && x->sent_from > 0 && (rc = far->ready(x->seat, x->sent_from, &now)) == 1) {
+    while (x->error.status == 0 && x->sent_from > 0) {
+        const uint64_t below = x->sent_from > bucket ? x->sent_from - bucket + 1 : 1;
+        if ((rc = far->ready(x->seat, below, &now)) != 1) break;
         shmt_exchange_does(x, SHMT_EVENT_EXCHANGE);
         x->anew |= x->sent_from < x->n_blocks && now.stamp != x->stamp;
         x->stamp = now.stamp;

@@ -133,7 +133,7 @@ struct shmt_far_ops {
     /* 1 and *out; 0: this epoch has no more batches. Waits for nobody. What other hosts have of the batch may be put from then on. */
     int (*claim)(struct shmt_seat *seat, struct shmt_far_batch *out);
 
-    /* Before `gather`, where workers tell of each table that its gradient is complete (allreduce): waits until blocks below `below` are,
+    /* Before `gather`, where workers tell of each table that its gradient is complete (dense ones): waits until blocks below `below` are,
      * too: 1 and *out. 0: nobody tells. _STOPPED. */
     int (*ready)(struct shmt_seat *seat, uint64_t below, struct shmt_far_ready *out);
 

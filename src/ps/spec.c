@@ -119,11 +119,12 @@ static int check_hosts(const struct shmt_spec *spec, struct shmt_error *e) {
         return shmt_refuse(
             e,
             "over several hosts copies that meet to merge are sent whole, as they are: leave out wire and top-k, "
-            "or use --mode sync, async, hogwild, ssp or node");
+            "or use --mode sync, allreduce, async, hogwild, ssp or node");
     if (!live && spec->hosts.top_k > 0 && spec->hosts.top_k < 1)
-        return shmt_refuse(e,
-                           "top-k leaves changes for later rounds, and --mode sync has none: every batch is one of all hosts' "
-                           "gradients. Use --mode async, hogwild, node or ssp, or --wire bf16 alone");
+        return shmt_refuse(
+            e,
+            "top-k leaves changes for later rounds, and --mode sync and allreduce have none: every batch is one of all hosts' "
+            "gradients. Use --mode async, hogwild, node or ssp, or --wire bf16 alone");
     if (meets && shmt_replicas_count(spec) > SHMT_MOST_COPIES)
         return shmt_refuse(e, "over several hosts copies of at most %d workers of each host are merged: use fewer (-w)",
                            SHMT_MOST_COPIES);

@@ -6,8 +6,8 @@
  * finds another word than before, and reads again. Who has no chunks says so of all tables when the batch begins for it: before, it
  * may be reading the sums of the batch before, and there may come no batch, or one in which it has chunks.
  *
- * Where there are other hosts, the link waits for these words, and needs not come to the meeting for them. So there a worker also says
- * it of what it has not pushed whole, behind its last chunk, and wakes the link. */
+ * Where there are other hosts, the link waits for these words before it waits for the meeting. So there a worker also says it of what it
+ * has not pushed whole, behind its last chunk, and who completes a table as the last one wakes the link. */
 #include "backends/shm/batches/batches_priv.h"
 #include "base/point.h"
 
@@ -26,16 +26,29 @@ static void say(struct shmt_shm_seat *p, uint32_t t) {
     p->announced |= UINT64_C(1) << t;
 }
 
+/* Of those who complete a table at a time at least one finds that all have. */
+static bool completes_any(const struct shmt_shm_seat *p, uint64_t tables) {
+    uint64_t sum;
+    fence_seq_cst(); /* my word is said before those of others are looked at; pairs with itself in another worker */
+    for (uint32_t t = 0; t < p->store->spec.n_tables; t++)
+        if (tables >> t & 1 && shmt_shm_all_have(p, t, &sum)) return true;
+    return false;
+}
+
+static void wake_link(const struct shmt_shm_seat *p, uint64_t tables) {
+    if (p->store->layout.tells && completes_any(p, tables)) shmt_gates_notify(&p->meeting);
+}
+
 void shmt_shm_announce(struct shmt_shm_seat *p, uint32_t t) {
     say(p, t);
-    if (p->store->layout.tells) shmt_gates_notify(&p->meeting);
+    wake_link(p, UINT64_C(1) << t);
 }
 
 void shmt_shm_announce_rest(struct shmt_shm_seat *p) {
     const uint64_t before = p->announced;
     for (uint32_t t = 0; t < p->store->spec.n_tables; t++)
         if (!(p->announced >> t & 1)) say(p, t);
-    if (p->store->layout.tells && p->announced != before) shmt_gates_notify(&p->meeting);
+    wake_link(p, p->announced & ~before);
 }
 
 void shmt_shm_take_back_ready(const struct shmt_shm_seat *p) {
@@ -83,9 +96,11 @@ static int is_ready(void *arg, uint32_t *for_whom_out) {
 
 int shmt_shm_wait_for_ready(struct shmt_shm_seat *link, uint64_t below, struct shmt_far_ready *out) {
     struct wanted w = {.link = link, .below = below};
+    struct shmt_gates gates = link->meeting;
     if (!link->store->layout.tells) return 0;
+    gates.watch.spin_ns = 0; /* workers compute meanwhile */
     link->wait_ns = &link->slot->counters.wait_clock_ns;
-    if (shmt_gates_wait_until(&link->meeting, is_ready, &w)) return SHMTRAIN_E_STOPPED;
+    if (shmt_gates_wait_until(&gates, is_ready, &w)) return SHMTRAIN_E_STOPPED;
     *out = w.found;
     return 1;
 }
