@@ -30,7 +30,7 @@ uint64_t draw(uint64_t below) { return shmt_below(shmt_hash64(g.seed, ++g.draws,
 int note_epoch(struct shmtrain_session *s, void *arg, uint32_t epoch) {
     struct host *h = arg;
     struct shmt_tally tally;
-    if (s->seat->rank != 0) return 0;
+    if (s->seat->rank != 0 || h->n_epochs > epoch) return 0; /* an earlier life has, and others may be in the next one */
     const int rc = s->backend->seat->tally(s->seat, &tally);
     h->loss[epoch] = tally.loss;
     h->examples[epoch] = tally.examples;
@@ -104,12 +104,13 @@ static void run_link(struct host *h) {
     struct shmt_agreement *agreement;
     h->lanes = make_lanes(h->spec.hosts.self, 100 + h->spec.hosts.self);
     must(shmt_agreement_make(h->lanes, h->spec.hosts.self, g.n, NULL, NULL, &agreement, e) == 0, e->text);
-    const struct shmt_exchange_place place = {.backend = shmt_backend_at(0),
+    const struct shmt_exchange_place place = {.backend = g.backend_of_link ? g.backend_of_link : shmt_backend_at(0),
                                               .store = h->store,
                                               .spec = &h->spec,
                                               .lanes = h->lanes,
                                               .agreement = agreement,
                                               .start_ns = 60000 * MS,
+                                              .bucket = g.bucket,
                                               .begins = g.begins};
     int rc = agree(h, agreement, e);
     if (rc == 0)
@@ -208,7 +209,7 @@ void run(const struct shmt_loop_spec *network) {
     must(shmt_loop_make(network, &g.loop, &e) == 0 && shmt_fibers_make(&spec, &fibers, &e) == 0, e.text);
     g.n_runs++;
     g.began_ns = shmt_fibers_now_ns(fibers);
-    while (!shmt_fibers_run(fibers, g.kills > 0 ? 1 + draw(4000) : 1000)) {
+    while (!shmt_fibers_run(fibers, g.kills > 0 ? 1 + draw(g.kill_steps ? g.kill_steps : 4000) : 1000)) {
         must(shmt_fibers_now_ns(fibers) < MOST_NS, "the run does not end");
         if (g.kills > 0) kill_somebody(fibers);
     }
@@ -221,10 +222,20 @@ void destroy_hosts(void) {
     for (uint32_t i = 0; i < g.n; i++) shmt_backend_at(0)->store->destroy(g.host[i].store);
 }
 
+static uint64_t floats_of(const struct shmt_spec *spec) {
+    uint64_t floats = 0;
+    for (uint32_t t = 0; t < spec->n_tables; t++) floats += shmt_table_floats(&spec->table[t]);
+    return floats;
+}
+
 float *parameters_of(const struct host *h) {
-    const uint64_t rows = h->spec.table[0].rows, width = h->spec.table[0].width;
-    float *out = malloc(rows * width * sizeof *out);
-    must(out && shmt_backend_at(0)->store->read(h->store, 0, 0, rows, out) == 0, "the parameters cannot be read");
+    float *out = malloc(floats_of(&h->spec) * sizeof *out), *at = out;
+    must(out != NULL, "there is no memory for the parameters");
+    for (uint32_t t = 0; t < h->spec.n_tables; t++) {
+        must(shmt_backend_at(0)->store->read(h->store, (int)t, 0, h->spec.table[t].rows, at) == 0,
+             "the parameters cannot be read");
+        at += shmt_table_floats(&h->spec.table[t]);
+    }
     return out;
 }
 
@@ -256,8 +267,7 @@ void compare(const struct host *h, const struct host *one, const float *expected
         must(h->examples[epoch] == one->examples[epoch], "a host counts other examples");
         must(bits_of(h->loss[epoch]) == bits_of(one->loss[epoch]), "a host has another loss");
     }
-    must(memcmp(found, expected, h->spec.table[0].rows * h->spec.table[0].width * sizeof *found) == 0,
-         "a host has other parameters than one host alone");
+    must(memcmp(found, expected, floats_of(&h->spec) * sizeof *found) == 0, "a host has other parameters than one host alone");
     free(found);
 }
 

@@ -32,6 +32,8 @@ struct world {
     uint64_t seed, draws, n_runs;
     int (*work)(struct host *h, shmtrain_session *s);                         /* of each worker */
     int (*epoch_end)(struct shmtrain_session *s, void *host, uint32_t epoch); /* NULL: note_epoch */
+    const struct shmt_backend *backend_of_link;                               /* NULL: that of all */
+    uint32_t bucket;                                                          /* of links; 0: the usual one */
     bool begins;                                                              /* workers meet before their first work */
     uint32_t n;
     uint32_t rounds; /* that they agree in before they begin */
@@ -40,11 +42,12 @@ struct world {
     uint32_t stops; /* the host that asks for an end in the middle of the run; MOST_HOSTS: none */
     uint32_t cut;   /* the host whose cables are cut at cut_ns, for good; MOST_HOSTS: none */
     uint64_t cut_ns;
-    uint32_t absent;   /* the host that does not come; MOST_HOSTS: none */
-    uint32_t fails;    /* the host one of whose workers fails in the middle of the run; MOST_HOSTS: none */
-    uint32_t slow;     /* the host one of whose batches takes longer than silence may; MOST_HOSTS: none */
-    uint32_t restarts; /* the host whose link starts anew at cut_ns, while the others count on it; MOST_HOSTS: none */
-    uint32_t kills;    /* of workers, of any host at any time, that are still to come; each goes on with another life */
+    uint32_t absent;     /* the host that does not come; MOST_HOSTS: none */
+    uint32_t fails;      /* the host one of whose workers fails in the middle of the run; MOST_HOSTS: none */
+    uint32_t slow;       /* the host one of whose batches takes longer than silence may; MOST_HOSTS: none */
+    uint32_t restarts;   /* the host whose link starts anew at cut_ns, while the others count on it; MOST_HOSTS: none */
+    uint32_t kills;      /* of workers, of any host at any time, that are still to come; each goes on with another life */
+    uint64_t kill_steps; /* at most so many steps of fibers lie between two of them; 0: 4000 */
     uint64_t began_ns, took_ns;
 };
 

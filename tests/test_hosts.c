@@ -136,7 +136,7 @@ static void check_traffic(const struct host *h) {
 
 static void run_seed(uint64_t seed) {
     begin_seed(seed);
-    const struct shmt_spec spec = spec_for(seed);
+    struct shmt_spec spec = spec_for(seed);
     const struct shmt_loop_spec quiet = {.n_hosts = 1, .port_bytes = 1};
     make_hosts(&spec, 1);
     run(&quiet);
@@ -146,6 +146,7 @@ static void run_seed(uint64_t seed) {
     must((copied != NULL) == (spec.pauses.allowed && spec.epochs > 1),
          "a copy is taken behind an epoch that another one follows");
     destroy_hosts();
+    if (draw(2)) spec.policy.replicas = SHMT_REPLICAS_EQUAL; /* allreduce */
     make_hosts(&spec, 2 + (uint32_t)draw(MOST_HOSTS - 1));
     const struct shmt_loop_spec network = hostile_network();
     if (draw(8) == 0) g.slow = (uint32_t)draw(g.n);
@@ -337,7 +338,7 @@ static void refuses(const struct shmt_spec *spec, const char *why) {
 }
 
 static void what_hosts_cannot_do_yet_is_refused(void **state) {
-    static const char ONLY_SYNC[] = "only --mode sync, async, hogwild, ssp, local and node are possible so far",
+    static const char ONLY_THESE[] = "only --mode sync, allreduce, async, hogwild, ssp, local and node are possible so far",
                       NOT_YET[] = "over several hosts there are no guests";
     struct shmt_error e = {0};
     struct shmt_need need;
@@ -387,7 +388,7 @@ static void what_hosts_cannot_do_yet_is_refused(void **state) {
     refuses(&spec, "top-k leaves changes for later rounds");
     spec = good;
     spec.fits = true;
-    refuses(&spec, ONLY_SYNC);
+    refuses(&spec, ONLY_THESE);
     spec = good;
     spec.pauses = (struct shmt_pauses){.steps = 10, .allowed = 1};
     refuses(&spec, "snapshots are taken behind epochs");

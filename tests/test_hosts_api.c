@@ -5,7 +5,10 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
+
+#include <shmtrain/collective.h>
 
 #include "ports_help.h"
 
@@ -48,9 +51,9 @@ static void make_two(struct host h[2], const char *epochs) {
     }
 }
 
-static void run_both(struct host h[2]) {
+static void run_both(struct host h[2], void *(*run_one)(void *)) {
     pthread_t thread[2];
-    for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&thread[i], NULL, run, &h[i]), 0);
+    for (int i = 0; i < 2; i++) assert_int_equal(pthread_create(&thread[i], NULL, run_one, &h[i]), 0);
     for (int i = 0; i < 2; i++) assert_int_equal(pthread_join(thread[i], NULL), 0);
 }
 
@@ -60,7 +63,7 @@ static void two_stores_of_one_process_are_two_hosts(void **state) {
     (void)state;
     make_two(h, "2");
     for (int again = 0; again < 3; again++) {
-        run_both(h);
+        run_both(h, run);
         for (int i = 0; i < 2; i++) WELL(h[i].store, h[i].rc);
         const float batches = (float)(again + 1) * 2 * EXAMPLES / 64; /* each update is a mean over the batch */
         for (int i = 0; i < 2; i++) {
@@ -105,12 +108,61 @@ static void a_host_takes_snapshots_behind_epochs(void **state) {
     for (int i = 0; i < 2; i++) shmtrain_store_destroy(h[i].store);
 }
 
+/* Ranks are this host's: host 0 has two workers, host 1 one. */
+static int meet_here(shmtrain_session *s, void *arg) {
+    const float mine = (float)(1 + shmtrain_rank(s));
+    struct shmtrain_collective how = {.size = sizeof how};
+    float sum = 0;
+    int rc = shmtrain_group_of_range(s, 0, shmtrain_workers(s), 1, &how.group);
+    if (rc == 0) rc = shmtrain_all_reduce(s, &how, &mine, &sum, 1);
+    if (rc == 0) rc = shmtrain_barrier(s, how.group);
+    if (rc == 0 && sum != (shmtrain_host(s) == 0 ? 3 : 1)) return shmtrain_fail(s, SHMTRAIN_E_DATA, "a sum of others");
+    return rc == 0 ? work(s, arg) : rc;
+}
+
+static int meet_all(shmtrain_session *s, void *arg) {
+    const float mine = 1;
+    float sum;
+    (void)arg;
+    return shmtrain_all_reduce(s, NULL, &mine, &sum, 1);
+}
+
+static int (*g_work)(shmtrain_session *s, void *arg);
+
+static void *run_work(void *host) {
+    struct host *h = host;
+    h->rc = shmtrain_store_run(h->store, g_work, NULL);
+    return NULL;
+}
+
+static void collectives_name_a_group_which_is_of_one_host(void **state) {
+    struct host h[2];
+    (void)state;
+    make_two(h, "1");
+    g_work = meet_here;
+    run_both(h, run_work);
+    for (int i = 0; i < 2; i++) WELL(h[i].store, h[i].rc);
+    g_work = meet_all;
+    run_both(h, run_work);
+    int refusals = 0;
+    for (int i = 0; i < 2; i++) {
+        const char *why = shmtrain_store_message(h[i].store);
+        assert_true(h[i].rc < 0);
+        if (strstr(why, "all-reduce: the run has 2 hosts, and collectives are among the workers of one"))
+            refusals++;
+        else
+            assert_non_null(strstr(why, "has left the run"));
+    }
+    assert_true(refusals > 0);
+    for (int i = 0; i < 2; i++) shmtrain_store_destroy(h[i].store);
+}
+
 static void tables_that_differ_are_named(void **state) {
     struct host h[2];
     (void)state;
     make_two(h, "1");
     assert_int_equal(shmtrain_store_table(h[1].store, "more", 3, 1), 1);
-    run_both(h);
+    run_both(h, run);
     for (int i = 0; i < 2; i++) refused(h[i].store, h[i].rc, SHMTRAIN_E_USAGE, "differ in table more");
     for (int i = 0; i < 2; i++) shmtrain_store_destroy(h[i].store);
 }
@@ -136,6 +188,7 @@ static void a_ps_task_has_no_part(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test_setup(two_stores_of_one_process_are_two_hosts, deadline),
                                        cmocka_unit_test_setup(a_host_takes_snapshots_behind_epochs, deadline),
+                                       cmocka_unit_test_setup(collectives_name_a_group_which_is_of_one_host, deadline),
                                        cmocka_unit_test_setup(tables_that_differ_are_named, deadline),
                                        cmocka_unit_test_setup(a_ps_task_has_no_part, deadline)};
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,4 +1,9 @@
-/* Collectives: barrier, broadcast, reductions and their kin, among the workers of a run or a group of them.
+/* Collectives: barrier, broadcast, reductions and their kin, among the workers of a run on one host, or a group of them.
+ *
+ * Over several hosts (option hosts) they do not reach beyond this one: ranks are of its workers alone. There a call has to name a group,
+ * and one without is refused (_USAGE), as its caller may mean the workers of all hosts, whose gradients are added up by pushing them
+ * (shmtrain_push). shmtrain_group_of_range(s, 0, shmtrain_workers(s), 1, &here) is the group of all workers of this host. A worker that has
+ * come to a collective waits for others of its host alone, as the hosts' parts of an epoch may have different numbers of pieces.
  *
  * They are for worker functions (shmtrain_store_run), beside next / pull / push / clock. All members of the group make the same call, with
  * the same kind, algorithm, type, operator, root and n, in the same order; a member that calls another one is refused by those that
@@ -84,7 +89,7 @@ struct shmtrain_collective {
     uint32_t type;                /* enum shmtrain_type */
     uint32_t op;                  /* enum shmtrain_operator; of reductions */
     uint32_t algorithm;           /* enum shmtrain_algorithm */
-    struct shmtrain_group *group; /* NULL: all workers */
+    struct shmtrain_group *group; /* NULL: all workers; over several hosts: not allowed */
     shmtrain_combine *combine;    /* SHMTRAIN_OWN */
     void *combine_arg;
 };
@@ -135,11 +140,11 @@ SHMTRAIN_API int shmtrain_collective_lend(shmtrain_session *s, uint64_t bytes, v
 
 /* ---- groups ---- */
 
-/* Groups are made by all workers of the run together, in the same order: every worker makes the call, with a list of ranks. The members
- * of a list all give that list. Lists that differ have no common member, so one call can make several groups, one for each colour, say. A
- * worker that is not in its own list gets a group that it can ask, unite and destroy, and no more. The order of the list is that of the
- * members. All wait for one another. Errors besides: _USAGE (a rank that does not exist, or twice; lists that differ and have a common
- * member; more groups than SHMTRAIN_COLLECTIVE_GROUPS at one worker), _MEMORY. */
+/* Groups are made by all workers of the run (over several hosts: of this one) together, in the same order: every worker makes the call,
+ * with a list of ranks. The members of a list all give that list. Lists that differ have no common member, so one call can make several
+ * groups, one for each colour, say. A worker that is not in its own list gets a group that it can ask, unite and destroy, and no more. The
+ * order of the list is that of the members. All wait for one another. Errors besides: _USAGE (a rank that does not exist, or twice; lists
+ * that differ and have a common member; more groups than SHMTRAIN_COLLECTIVE_GROUPS at one worker), _MEMORY. */
 SHMTRAIN_API int shmtrain_group_of_list(shmtrain_session *s, const uint32_t *rank, uint32_t n, struct shmtrain_group **out);
 
 /* Ranks first, first + step, ... below `end`; step at least 1. */

@@ -175,7 +175,7 @@ SHMTRAIN_API uint32_t shmtrain_rank(const shmtrain_session *s); /* 0 .. workers 
 SHMTRAIN_API uint32_t shmtrain_workers(const shmtrain_session *s);
 
 /* This host among those of the run, from 0, and how many there are (options rank, hosts): 0 and 1 where it runs on one. Ranks of workers
- * are counted on each host for itself. */
+ * are counted on each host for itself, and collectives are among those of one host (<shmtrain/collective.h>). */
 SHMTRAIN_API uint32_t shmtrain_host(const shmtrain_session *s);
 SHMTRAIN_API uint32_t shmtrain_hosts(const shmtrain_session *s);
 SHMTRAIN_API uint64_t shmtrain_global_step(const shmtrain_session *s);        /* the step of my current item */

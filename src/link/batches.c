@@ -79,10 +79,6 @@ static void put_pieces(struct shmt_exchange *x, uint32_t from, const struct shmt
 }
 
 static void put_blocks(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel) {
-    if (!x->heard[from].begun) {
-        shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "begins a batch in the middle", from);
-        return;
-    }
     const uint32_t node = x->first_node[from] + parcel->of;
     if (parcel->of >= x->first_node[from + 1] - x->first_node[from]) {
         shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has sent a sum that is not its own", from);
@@ -131,7 +127,8 @@ static bool take(struct shmt_exchange *x, uint32_t from, const struct shmt_parce
 }
 
 static uint64_t most_bytes(const struct shmt_exchange *x, uint32_t from) {
-    const uint64_t sums = (x->first_node[from + 1] - x->first_node[from]) * x->n_blocks * sizeof(float) * SHMT_FAR_BLOCK;
+    const uint64_t block = sizeof(uint64_t) + SHMT_FAR_BLOCK * sizeof(float);
+    const uint64_t sums = (x->first_node[from + 1] - x->first_node[from]) * x->n_blocks * block;
     const uint64_t lists = shmt_flat_terms(x->at.spec) * (uint64_t)x->at.spec->n_chunks * (sizeof(uint32_t) + sizeof(float));
     return sums + lists;
 }
@@ -174,22 +171,45 @@ static void send_lists(struct shmt_exchange *x) {
     for (uint32_t chunk = from; chunk < to && x->error.status == 0; chunk++) send_terms(x, chunk);
 }
 
-/* The next blocks of an own sum that are not zero, from *block on. NULL: there are none, or no memory for them. */
-static struct shmt_payload *next_blocks(struct shmt_exchange *x, uint32_t node, uint64_t *block) {
-    const uint32_t most = (uint32_t)shmt_min_u64(SHMT_MOST_PARCEL_BLOCKS, x->n_blocks - *block);
+/* A block of an own sum, as it is when it is complete. false: it is zero; or there is a failure. Before all gradients are in, a worker
+ * that has died may be computing them anew: then it is waited for. */
+static bool read_block(struct shmt_exchange *x, uint32_t node, uint64_t block, float values[SHMT_FAR_BLOCK]) {
+    const struct shmt_far_ops *far = x->at.backend->far;
+    struct shmt_far_ready again;
+    for (;;) {
+        const bool found = far->sum(x->seat, x->own[node], block, values);
+        if (x->stamp == 0 || far->holds(x->seat, x->stamp)) return found;
+        x->anew = true;
+        const int rc = far->ready(x->seat, block + 1, &again);
+        if (rc != 1 && x->error.status == 0) shmt_fail(&x->error, rc < 0 ? rc : SHMTRAIN_E_USAGE, SHMT_GIVEN_UP);
+        if (x->error.status != 0) return false;
+        x->stamp = again.stamp;
+    }
+}
+
+/* Some blocks of an own sum. */
+struct range {
+    uint32_t node;
+    uint64_t at, to; /* those that are still to be sent */
+    bool whole;      /* also those that are zero: they have been sent, and may have been something else */
+};
+
+/* The next ones. NULL: there are none, or there is a failure. */
+static struct shmt_payload *next_blocks(struct shmt_exchange *x, struct range *of) {
+    const uint32_t most = (uint32_t)shmt_min_u64(SHMT_MOST_PARCEL_BLOCKS, of->to - of->at);
     const struct shmt_parcel parcel = {
-        .kind = SHMT_PARCEL_BLOCKS, .of = node, .n = most, .number = x->number, .halves = rounds(x)};
+        .kind = SHMT_PARCEL_BLOCKS, .of = of->node, .n = most, .number = x->number, .halves = rounds(x)};
     unsigned char *entries;
     struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
     uint32_t n = 0;
     if (!payload) shmt_no_memory(&x->error, "for a message to other hosts");
-    for (; payload && *block < x->n_blocks && n < most; ++*block) {
+    for (; payload && of->at < of->to && n < most && x->error.status == 0; of->at++) {
         float values[SHMT_FAR_BLOCK] = {0};
-        if (!x->at.backend->far->sum(x->seat, x->own[node], *block, values)) continue;
-        if (rounds(x)) round_block(x, node, *block, values);
-        (rounds(x) ? shmt_parcel_put_half_block : shmt_parcel_put_block)(entries, n++, *block, values);
+        if (!read_block(x, of->node, of->at, values) && !of->whole) continue;
+        if (rounds(x)) round_block(x, of->node, of->at, values);
+        (rounds(x) ? shmt_parcel_put_half_block : shmt_parcel_put_block)(entries, n++, of->at, values);
     }
-    if (payload && n > 0) {
+    if (payload && n > 0 && x->error.status == 0) {
         shmt_parcel_end(payload, n);
         return payload;
     }
@@ -197,11 +217,44 @@ static struct shmt_payload *next_blocks(struct shmt_exchange *x, uint32_t node, 
     return NULL;
 }
 
-static void send_blocks(struct shmt_exchange *x, uint32_t node) {
-    for (uint64_t block = 0; block < x->n_blocks && x->error.status == 0;) {
-        struct shmt_payload *payload = next_blocks(x, node, &block);
-        if (payload) shmt_exchange_send(x, payload);
+/* Blocks from .. to - 1 of all own sums. */
+static void send_blocks(struct shmt_exchange *x, uint64_t from, uint64_t to, bool whole) {
+    for (uint32_t node = 0; node < x->n_own; node++) {
+        struct range of = {.node = node, .at = from, .to = to, .whole = whole};
+        while (of.at < of.to && x->error.status == 0) {
+            struct shmt_payload *payload = next_blocks(x, &of);
+            if (payload) shmt_exchange_send(x, payload);
+        }
     }
+}
+
+/* While workers compute the gradients of earlier layers: what is complete goes, bucket by bucket, down to block 0. 0, or a status. */
+static int send_ready(struct shmt_exchange *x) {
+    const struct shmt_far_ops *far = x->at.backend->far;
+    struct shmt_far_ready now;
+    const uint64_t bucket = x->at.bucket ? x->at.bucket : SHMT_BUCKET_BLOCKS;
+    int rc = 0;
+    while (x->error.status == 0 && x->sent_from > 0) {
+        const uint64_t below = x->sent_from > bucket ? x->sent_from - bucket + 1 : 1;
+        if ((rc = far->ready(x->seat, below, &now)) != 1) break;
+        shmt_exchange_does(x, SHMT_EVENT_EXCHANGE);
+        x->anew |= x->sent_from < x->n_blocks && now.stamp != x->stamp;
+        x->stamp = now.stamp;
+        send_blocks(x, now.from, x->sent_from, false);
+        x->sent_from = now.from;
+        shmt_exchange_does(x, SHMT_EVENT_WAIT);
+    }
+    return x->error.status != 0 ? x->error.status : rc < 0 ? rc : 0;
+}
+
+/* All gradients are in. What was sent of a sum that was computed anew since is sent once more, as the others are to add up what this
+ * host does; where sums are rounded, it adds up what it has sent. */
+static void send_rest(struct shmt_exchange *x) {
+    const bool early = x->sent_from < x->n_blocks;
+    const bool anew = early && (x->anew || !x->at.backend->far->holds(x->seat, x->stamp)) && !rounds(x);
+    x->stamp = 0;
+    if (anew) send_blocks(x, x->sent_from, x->n_blocks, true);
+    send_blocks(x, 0, x->sent_from, false);
 }
 
 /* ---- an epoch ---- */
@@ -209,10 +262,18 @@ static void send_blocks(struct shmt_exchange *x, uint32_t node) {
 static int exchange_batch(struct shmt_exchange *x, const struct shmt_far_batch *batch) {
     if (batch->number != x->number) shmt_fail(&x->error, SHMTRAIN_E_USAGE, "the link has lost its place");
     x->step = batch->step;
-    shmt_exchange_open(x, batch->stop);
+    x->stamp = 0;
+    x->sent_from = x->n_blocks;
+    x->anew = false;
+    shmt_exchange_open(x, false);
+    int rc = send_ready(x);
+    if (rc == 0) rc = x->at.backend->far->gather(x->seat);
+    if (rc < 0) return rc;
+    x->stop = rc == 1;
+    shmt_exchange_does(x, SHMT_EVENT_EXCHANGE);
     if (x->error.status == 0) send_pieces(x);
     if (x->error.status == 0) send_lists(x);
-    for (uint32_t node = 0; node < x->n_own && x->error.status == 0; node++) send_blocks(x, node);
+    if (x->error.status == 0) send_rest(x);
     shmt_exchange_close(x);
     return x->error.status != 0 ? x->error.status : x->at.backend->far->publish(x->seat, x->stop);
 }

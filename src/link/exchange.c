@@ -7,7 +7,6 @@
 #include "sync/host.h"
 
 #define LAST_PULSES 4
-#define GIVEN_UP    "the run of this host was given up"
 #define EARLY_BYTES 65536 /* besides blocks and losses: heads */
 #define PIECE_BYTES 32
 
@@ -155,7 +154,7 @@ void shmt_exchange_receive(struct shmt_exchange *x, uint64_t until_ns) {
     shmt_exchange_show(x);
     if (rc == 0 && changed) look_at_peers(x);
     if (x->error.status != 0) return;
-    if (is_given_up(x) || (x->at.goes_on && !x->at.goes_on(x->at.arg))) shmt_fail(&x->error, SHMTRAIN_E_STOPPED, GIVEN_UP);
+    if (is_given_up(x) || (x->at.goes_on && !x->at.goes_on(x->at.arg))) shmt_fail(&x->error, SHMTRAIN_E_STOPPED, SHMT_GIVEN_UP);
 }
 
 /* The run of this host ends. */
@@ -211,7 +210,6 @@ static void send_bare(struct shmt_exchange *x, enum shmt_parcel_kind kind) {
 void shmt_exchange_open(struct shmt_exchange *x, bool stop) {
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
         if (x->heard[host].over) shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "has ended the run before its last batch", host);
-    shmt_exchange_does(x, SHMT_EVENT_EXCHANGE);
     x->open = true;
     x->stop = stop;
     for (uint32_t host = 0; host < x->at.spec->hosts.n && x->error.status == 0; host++) {
@@ -285,7 +283,8 @@ static void finish(struct shmt_exchange *x) {
 
 /* What the seat has returned. */
 static void note_failure(struct shmt_exchange *x, int rc) {
-    if (x->error.status == 0 && rc < 0) shmt_fail(&x->error, rc, "%s", x->seat->error.status ? x->seat->error.text : GIVEN_UP);
+    if (x->error.status == 0 && rc < 0)
+        shmt_fail(&x->error, rc, "%s", x->seat->error.status ? x->seat->error.text : SHMT_GIVEN_UP);
 }
 
 static void run(struct shmt_exchange *x) {

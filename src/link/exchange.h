@@ -14,6 +14,9 @@
 #include "ps/far.h"
 #include "ps/spec.h"
 
+/* As DistributedDataParallel puts gradients into buckets: to wake the link and to send a message takes as long as to send this much. */
+#define SHMT_BUCKET_BLOCKS 128
+
 struct shmt_exchange_place {
     const struct shmt_backend *backend; /* one with `far` */
     struct shmt_store *store;
@@ -23,6 +26,8 @@ struct shmt_exchange_place {
     uint64_t start_ns;                /* how long to wait for hosts that are not ready yet */
     bool (*goes_on)(void *arg); /* asked every few milliseconds; false: the run of this host has been given up. May be NULL */
     void *arg;
+    uint32_t
+        bucket;  /* batches: at least so many blocks are sent at a time before all gradients are in; 0: SHMT_BUCKET_BLOCKS */
     bool begins; /* the workers meet before their first work, */
     bool scores; /* ... and once more at the end of each epoch, behind their parts of the validation data */
     uint32_t

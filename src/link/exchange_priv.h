@@ -9,6 +9,8 @@
 
 _Static_assert(SHMT_MAX_HOSTS <= SHMT_MOST_HOSTS, "each host of a run has a rank on the wire");
 
+#define SHMT_GIVEN_UP "the run of this host was given up"
+
 #define SHMT_PULSE_NS UINT64_C(5000000) /* of waits for workers */
 
 /* Messages that are kept, in the order in which they came. */
@@ -73,6 +75,7 @@ struct shmt_exchange {
     /* shown.c */
     struct shmt_far_traffic *traffic;
     struct shmt_lanes_counts before, at_turn; /* when the link took its seat; at the end of the last turn */
+    uint64_t traced_bytes;                    /* sent: so many are in the trace, or were sent while it waited for hosts */
     uint64_t n_turns;                         /* that are done */
     struct shmt_trace trace;                  /* ring NULL: there is none */
     uint64_t n_floats, n_blocks;
@@ -81,6 +84,9 @@ struct shmt_exchange {
     uint32_t first_node[SHMT_MAX_HOSTS + 1]; /* of the others: those of host h are from first_node[h] on */
     uint32_t n_own;
     struct shmt_subtree own[SHMT_MAX_STACK];
+    uint64_t stamp;        /* of what is sent before all gradients are in (ps/far.h); 0: they are */
+    uint64_t sent_from;    /* blocks from this one on were sent before; n_blocks: none */
+    bool anew;             /* ... and some of them have been computed anew since */
     float *left, *rounded; /* where sums are rounded: what that has left; room for the values of a list. NULL: they are not */
     /* rounds */
     float *base, *seen;               /* (n_floats) what all hosts agreed on last, and what my parameters were in this round, */

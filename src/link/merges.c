@@ -140,6 +140,7 @@ static int do_merge(struct shmt_exchange *x, bool *told) {
     static const uint64_t number[SHMT_ROUND_NUMBERS] = {[SHMT_ROUND_CLOCK] = SHMT_NO_CLOCK};
     const int works = ops(x)->gather(x->seat);
     if (works < 0) return works;
+    shmt_exchange_does(x, SHMT_EVENT_EXCHANGE);
     shmt_exchange_open(x, shmt_exchange_is_asked_to_stop(x));
     if (x->error.status == 0) shmt_exchange_say_begin(x, works == 0 ? SHMT_ROUND_RESTS : SHMT_ROUND_WORKS, number);
     if (x->error.status == 0) send_parts(x);

@@ -260,6 +260,7 @@ static int do_round(struct shmt_exchange *x, bool *told, struct taken *taken) {
     const uint64_t began_ns = shmt_now_ns();
     const int state = find_state(x);
     if (state < 0) return state;
+    shmt_exchange_does(x, SHMT_EVENT_EXCHANGE);
     shmt_exchange_open(x, shmt_exchange_is_asked_to_stop(x));
     if (!sends_nothing(x, state)) count_examples(x);
     if (x->feedback) shmt_feedback_begin(x, state == SHMT_ROUND_RESTS);

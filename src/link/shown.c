@@ -18,18 +18,20 @@ void shmt_exchange_begin_showing(struct shmt_exchange *x) {
     x->traffic = x->at.backend->far->traffic(x->at.store);
     shmt_lanes_count(x->at.lanes, &x->before);
     x->at_turn = x->before;
+    x->traced_bytes = x->before.sent_bytes;
     if (ring) shmt_trace_begin(&x->trace, ring, x->at.spec->trace_events);
 }
 
-/* What went on gets its bytes: `exchange` what was sent since the last turn, `hosts` what has come since then. */
+/* What went on gets its bytes: `exchange` what was sent since the last turn, and no earlier one has; `hosts` what has come since then. */
 void shmt_exchange_does(struct shmt_exchange *x, enum shmt_event_kind kind) {
     struct shmt_trace *trace = &x->trace;
     if (!trace->ring) return;
     struct shmt_lanes_counts now;
     shmt_lanes_count(x->at.lanes, &now);
-    const uint64_t sent = now.sent_bytes - x->at_turn.sent_bytes, received = now.received_bytes - x->at_turn.received_bytes;
+    const uint64_t received = now.received_bytes - x->at_turn.received_bytes;
     const bool ends_turn = trace->kind == SHMT_EVENT_HOSTS;
-    trace->bytes = bytes_of(ends_turn ? received : sent);
+    trace->bytes = bytes_of(ends_turn ? received : now.sent_bytes - x->traced_bytes);
+    if (ends_turn || trace->kind == SHMT_EVENT_EXCHANGE) x->traced_bytes = now.sent_bytes;
     shmt_trace_turn(trace, kind);
     shmt_trace_step(trace, x->epoch, x->number);
     if (ends_turn) x->at_turn = now;

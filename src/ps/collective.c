@@ -74,6 +74,16 @@ static int check_buffers(struct shmtrain_session *s, const struct shmt_coll_op *
     return 0;
 }
 
+/* Whoever leaves the group out may mean the workers of all hosts. */
+static int check_hosts(struct shmtrain_session *s, uint32_t kind, const struct shmtrain_collective *how) {
+    if (how->group || !shmt_spec_is_linked(s->spec)) return 0;
+    return shmt_fail(
+        &s->error, SHMTRAIN_E_USAGE,
+        "%s: the run has %u hosts, and collectives are among the workers of one: push what all hosts are to add up, or "
+        "name a group, whose ranks are this host's (shmtrain_group_of_range)",
+        shmt_coll_kind_name(kind), s->spec->hosts.n);
+}
+
 static int ask(struct shmtrain_session *s, uint32_t kind, const struct shmtrain_collective *how, uint32_t root, const void *in,
                void *out, uint64_t n, uint64_t *ticket_out) {
     static const struct shmtrain_collective USUAL = {.size = sizeof USUAL};
@@ -86,6 +96,7 @@ static int ask(struct shmtrain_session *s, uint32_t kind, const struct shmtrain_
         shmt_sized_take(&room, sizeof room, how, SHMT_FIRST_SIZE(struct shmtrain_collective, combine_arg), name, &s->error) < 0)
         return s->error.status;
     if (how->size != sizeof *how) how = &room;
+    if (check_hosts(s, kind, how) < 0) return s->error.status;
     struct shmtrain_group *const group = how->group ? how->group : s->coll->all;
     if (group->of != s->coll || group->me == UINT32_MAX) return refuse(s, kind, "this worker is no member of the group");
     if (is_rooted(kind) && root >= group->n) return refuse(s, kind, "there is no such root in the group");

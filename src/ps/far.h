@@ -2,7 +2,7 @@
  *
  * The link has a seat, of rank n_seats, behind all workers' seats. It enters and leaves as a worker does, takes part in every meeting,
  * and ends epochs as all do (meet, tally, turn), but it has no piece of work and no part of the update. In place of the worker's claim
- * and publish it has the entries below: `claim` waits until this host's gradients of the next batch are complete, then the link reads
+ * and publish it has the entries below: `gather` waits until this host's gradients of the next batch are complete, then the link reads
  * the sums of this host's subtrees (consistency/chunks.h), puts those of the other hosts in their places, and publishes: the batch is
  * applied by the workers as if all of its gradients had been computed here. So every host has the same parameters, bit by bit.
  *
@@ -36,7 +36,12 @@ struct shmt_far_traffic {
 struct shmt_far_batch {
     uint32_t epoch;
     uint64_t step, number; /* of the epoch, of the run */
-    bool stop;             /* somebody on this host wants the run to end behind it */
+};
+
+/* Gradients that are complete before all are. */
+struct shmt_far_ready {
+    uint64_t from;  /* sums are complete of blocks from this one on */
+    uint64_t stamp; /* another one than before: a worker has died, and has computed its gradients anew. Never 0 */
 };
 
 /* What was done of a chunk of the batch. */
@@ -140,8 +145,19 @@ struct shmt_far_ops {
     struct shmt_far_traffic *(*traffic)(struct shmt_store *store);
     struct shmt_ring *(*ring)(struct shmt_store *store);
 
-    /* 1 and *out; 0: this epoch has no more batches. Waits for this host's workers. */
+    /* 1 and *out; 0: this epoch has no more batches. Waits for nobody. What other hosts have of the batch may be put from then on. */
     int (*claim)(struct shmt_seat *seat, struct shmt_far_batch *out);
+
+    /* Before `gather`, where workers tell of each table that its gradient is complete (dense ones): waits until blocks below `below` are,
+     * too: 1 and *out. 0: nobody tells. _STOPPED. */
+    int (*ready)(struct shmt_seat *seat, uint64_t below, struct shmt_far_ready *out);
+
+    /* Whether what `sum` has returned since `ready` gave this stamp was complete. */
+    bool (*holds)(struct shmt_seat *seat, uint64_t stamp);
+
+    /* Waits until all of this host's workers have come to the meeting "all gradients are in": 1: somebody on this host wants the run to
+     * end behind this batch; 0; or a status. */
+    int (*gather)(struct shmt_seat *seat);
 
     /* The sum over a subtree of this host's chunks, of block `block` of the flat array, to out (SHMT_FAR_BLOCK, the last one may be
      * shorter). false: it is zero, and `out` is not written. */

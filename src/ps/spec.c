@@ -110,19 +110,21 @@ static int check_hosts(const struct shmt_spec *spec, struct shmt_error *e) {
     if (spec->hosts.n > SHMT_MAX_HOSTS || spec->hosts.self >= spec->hosts.n)
         return shmt_refuse(e, "at most %d hosts, whose ranks begin with 0", SHMT_MAX_HOSTS);
     const bool live = shmt_policy_is_live(&spec->policy), meets = shmt_policy_meets_to_merge(&spec->policy);
-    if ((!shmt_policy_is_batched(&spec->policy) && !live) || shmt_policy_has_equal_copies(&spec->policy) || spec->fits)
-        return shmt_refuse(e, "over several hosts only --mode sync, async, hogwild, ssp, local and node are possible so far");
+    if ((!shmt_policy_is_batched(&spec->policy) && !live) || spec->fits)
+        return shmt_refuse(
+            e, "over several hosts only --mode sync, allreduce, async, hogwild, ssp, local and node are possible so far");
     if (spec->hosts.wire > SHMT_WIRE_BF16 || !(spec->hosts.top_k >= 0 && spec->hosts.top_k <= 1))
         return shmt_refuse(e, "hosts send floats as f32 or bf16, and a share from 0 to 1 of what has changed");
     if (meets && (spec->hosts.wire != SHMT_WIRE_F32 || (spec->hosts.top_k > 0 && spec->hosts.top_k < 1)))
         return shmt_refuse(
             e,
             "over several hosts copies that meet to merge are sent whole, as they are: leave out wire and top-k, "
-            "or use --mode sync, async, hogwild, ssp or node");
+            "or use --mode sync, allreduce, async, hogwild, ssp or node");
     if (!live && spec->hosts.top_k > 0 && spec->hosts.top_k < 1)
-        return shmt_refuse(e,
-                           "top-k leaves changes for later rounds, and --mode sync has none: every batch is one of all hosts' "
-                           "gradients. Use --mode async, hogwild, node or ssp, or --wire bf16 alone");
+        return shmt_refuse(
+            e,
+            "top-k leaves changes for later rounds, and --mode sync and allreduce have none: every batch is one of all hosts' "
+            "gradients. Use --mode async, hogwild, node or ssp, or --wire bf16 alone");
     if (meets && shmt_replicas_count(spec) > SHMT_MOST_COPIES)
         return shmt_refuse(e, "over several hosts copies of at most %d workers of each host are merged: use fewer (-w)",
                            SHMT_MOST_COPIES);

@@ -337,8 +337,9 @@ static void sleep_until(const struct shmt_gates *gates, int (*ready)(void *arg, 
     SHMT_POINT("sleep-until:before");
     store_seq_cst(&mine->asleep, FOR_AN_ANSWER); /* (a) */
     SHMT_POINT("sleep-until:announced");
-    fence_seq_cst(); /* pairs with the ones in shmt_gates_notify, _wake, and here */
-    if (!ready(arg, for_whom) && !aborted(gates)) shmt_host()->wait(&mine->asleep, FOR_AN_ANSWER, NAP_NS); /* (b) */
+    fence_seq_cst();                              /* pairs with the ones in shmt_gates_notify, _wake, and here */
+    if (!ready(arg, for_whom) && !aborted(gates)) /* (b) */
+        shmt_host()->wait(&mine->asleep, FOR_AN_ANSWER, gates->pulse ? gates->pulse_ns : NAP_NS);
     SHMT_POINT("sleep-until:woken");
     store_relaxed(&mine->asleep, 0); /* late sight of it costs a needless wake-up */
 }
@@ -367,6 +368,7 @@ int shmt_gates_wait_until(const struct shmt_gates *gates, int (*ready)(void *arg
             break;
         }
         if (!spin_until(gates, ready, arg, &for_whom)) sleep_until(gates, ready, arg, &for_whom);
+        if (gates->pulse) gates->pulse(gates->pulse_arg);
     }
     if (waits && gates->tell) gates->tell(gates->tell_arg, 0, for_whom);
     return gave_up;

@@ -58,7 +58,7 @@ struct shmt_gates {
      * waiters spin (watch.spin_ns), it is not called for a wait of a few looks, about half a microsecond. May be NULL. */
     void (*tell)(void *arg, int waits, uint32_t for_whom);
     void *tell_arg;
-    /* Called whenever this member has slept, which is for pulse_ns at most, in waits for members' words. May be NULL. */
+    /* Called whenever this member has slept, which is for pulse_ns at most. May be NULL. */
     void (*pulse)(void *arg);
     void *pulse_arg;
     uint64_t pulse_ns;

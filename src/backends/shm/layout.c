@@ -157,6 +157,7 @@ int shmt_shm_layout_plan(const struct shmt_spec *spec, struct shmt_shm_layout *o
     out->touched = sums && out->flat.n >= MAP_FROM_FLOATS;
     out->map_bytes = out->touched ? out->flat.n / SHMT_TOUCH_FLOATS : 0;
     out->terms = out->touched ? shmt_flat_terms(spec) : 0;
+    out->tells = out->links && shmt_policy_is_batched(&spec->policy) && shmt_flat_is_dense(spec) && out->terms == 0;
     place_all(spec, &plan, held_page, out);
     out->lock_mask = (uint32_t)(out->locks.n - 1);
     out->merge_mask = (uint32_t)(out->merge_locks.n - 1);

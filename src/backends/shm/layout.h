@@ -173,7 +173,8 @@ struct shmt_shm_passing {
     PART(replica, unsigned char, l->n_replicas, pages(plan, held, copies, held_page), held_page)                               \
     PART(reduced, float, l->equal, array, page) /* equal copies: the sum of all gradients, */                                  \
     PART(reduced_map, unsigned char, l->equal, l->flat.n / SHMT_TOUCH_FLOATS, 4096) /* by lines, where it is not 0 */          \
-    PART(ready, _Atomic uint64_t, l->equal ? seats : 0, l->ready_words * sizeof(uint64_t), SHMT_LINE) /* batches/reduce.c */   \
+    PART(ready, _Atomic uint64_t, l->equal || l->tells ? seats : 0, l->ready_words * sizeof(uint64_t),                         \
+         SHMT_LINE)                             /* batches/ready.c */                                                          \
     PART(far, float, l->far_nodes, array, 4096) /* many hosts: sums of the others' subtrees (batches/far.c), */                \
     PART(far_map, unsigned char, l->touched ? l->far_nodes : 0, l->map_bytes, SHMT_LINE) /* and their touched maps */          \
     PART(merged, uint8_t, merges ? shmt_far_blocks(l->flat.n) : 0, 1,                                                          \
@@ -208,8 +209,9 @@ struct shmt_shm_layout {
     uint32_t lock_mask; /* row locks - 1; meaningless where write is not locked */
     uint32_t n_slices;  /* rounds; else 0 */
     uint32_t n_replicas;
-    uint32_t ready_words; /* equal copies: of each seat, in whole lines: one for each table */
+    uint32_t ready_words; /* of each seat, in whole lines: one for each table */
     bool equal;           /* replicas are equal copies */
+    bool tells;           /* many hosts: the link is told of each table that is complete (batches/ready.c) */
     uint32_t links;       /* 1: there are other hosts, and behind the workers' seats the link's (ps/far.h); 0 */
     uint32_t far_nodes;   /* subtrees of the other hosts; of all, where the link rounds sums */
     bool base;            /* whether each replica has a base copy (update/merge.h) */

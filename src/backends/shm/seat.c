@@ -22,7 +22,7 @@ uint8_t *shmt_shm_map(const struct shmt_store *store, uint32_t seat, uint32_t sl
 }
 
 static float *copy_of(const struct shmt_store *store, uint32_t rank) {
-    if (!store->layout.equal || rank == 0) return NULL;
+    if (!store->layout.equal || rank == 0 || rank == store->spec.n_seats) return NULL; /* the chief, and the link */
     return (float *)(void *)(store->replica + shmt_replicas_of(&store->spec, rank) * store->layout.replica.each);
 }
 

@@ -41,7 +41,7 @@ static void go_on(struct shmt_shm_seat *p) {
         p->chunk = p->to;
         p->cut_step = p->step; /* others may be at their slices */
     } else {
-        if (p->store->layout.equal) shmt_shm_reduce_take_back(p);
+        if (p->store->layout.ready.n > 0) shmt_shm_take_back_ready(p);
         for (uint32_t slot = 0; slot < p->store->layout.stack; slot++) shmt_shm_clear_whole(p->store, p->seat.rank, slot);
         for (uint32_t chunk = p->from; chunk < p->to; chunk++) shmt_shm_uncount(p, p->step * p->store->spec.n_chunks + chunk);
     }
@@ -58,7 +58,7 @@ static void begin_copy(const struct shmt_store *store, uint32_t rank) {
  * parameters may be changing at any stage: the chief's update ends with no meeting. */
 static void make_my_copy(struct shmt_shm_seat *p) {
     const bool has_one = p->revived && p->now.stage >= SHMT_STAGE_WORK;
-    if (p->store->layout.equal && p->seat.rank > 0 && !has_one) begin_copy(p->store, p->seat.rank);
+    if (p->store->layout.equal && p->seat.rank > 0 && !shmt_shm_is_link(p) && !has_one) begin_copy(p->store, p->seat.rank);
 }
 
 static int enter(struct shmt_shm_seat *p) {
@@ -169,6 +169,7 @@ static void gather(struct shmt_shm_seat *p) {
     SHMT_POINT("gather:before");
     decide_on_stop(p);
     shmt_shm_cut_slices(p);
+    if (p->store->layout.tells && !shmt_shm_is_link(p)) shmt_shm_announce_rest(p);
     SHMT_POINT("gather:decided");
 }
 
@@ -248,7 +249,7 @@ static int claim(struct shmt_shm_seat *p) {
     for (;;) {
         int rc = shmt_shm_has_batch(p);
         if (rc != 1) return rc;
-        if (p->store->layout.equal && p->from == p->to) shmt_shm_has_no_chunks(p);
+        if (p->store->layout.ready.n > 0 && p->from == p->to) shmt_shm_announce_rest(p);
         if (next_chunk(p)) return 1;
         rc = shmt_shm_finish_batch(p);
         if (rc < 0) return rc;

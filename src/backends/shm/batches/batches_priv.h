@@ -1,5 +1,5 @@
-/* What the files of the engine of batches share: batches.c is the engine, update.c its update, reduce.c the sums of equal copies, lists.c
- * keeps lists of terms, far.c is the link's seat. */
+/* What the files of the engine of batches share: batches.c is the engine, update.c its update, reduce.c the sums of equal copies, ready.c
+ * says which tables they are complete of, lists.c keeps lists of terms, far.c is the link's seat. */
 #pragma once
 
 #include "backends/shm/shm_priv.h"
@@ -17,13 +17,22 @@ void shmt_shm_measure(struct shmt_shm_seat *p);
 void shmt_shm_update_of(const struct shmt_shm_seat *p, struct shmt_update *out);
 const struct shmt_shm_sum *shmt_shm_find_sum(const struct shmt_shm_seat *p);
 
-/* reduce.c, equal copies. */
-
-/* A batch has begun, in which none of its chunks is mine, and I have done with the one before. */
-void shmt_shm_has_no_chunks(struct shmt_shm_seat *p);
+/* ready.c, equal copies: my gradient of table t is complete, in this batch; and of all tables: my last chunk is done, or the batch has
+ * begun, none of its chunks is mine, and I have done with the one before. */
+void shmt_shm_announce(struct shmt_shm_seat *p, uint32_t t);
+void shmt_shm_announce_rest(struct shmt_shm_seat *p);
 
 /* An earlier life has died before all its gradients were in: before anything of them changes. */
-void shmt_shm_reduce_take_back(const struct shmt_shm_seat *p);
+void shmt_shm_take_back_ready(const struct shmt_shm_seat *p);
+
+/* False: somebody's gradient of the table is not complete. *sum_out is another one behind a death. */
+bool shmt_shm_all_have(const struct shmt_shm_seat *p, uint32_t t, uint64_t *sum_out);
+
+/* The link: see `ready` and `holds` of ps/far.h. */
+int shmt_shm_wait_for_ready(struct shmt_shm_seat *link, uint64_t below, struct shmt_far_ready *out);
+bool shmt_shm_holds(const struct shmt_shm_seat *link, uint64_t stamp);
+
+/* reduce.c, equal copies. */
 
 /* My gradient of table t is complete, in the chunk in hand: sums that can be made are. */
 void shmt_shm_complete(struct shmt_shm_seat *p, uint32_t t);

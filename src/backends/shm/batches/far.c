@@ -1,8 +1,9 @@
 /* The link's seat (ps/far.h): it comes last to the meeting "all gradients are in", with the sums of other hosts' subtrees, which stand
  * in a part of the segment that it alone writes. From then on it is a seat whose slice of the update is empty.
  *
- * The workers' gradients are read, and those of other hosts written, while all workers wait in that meeting; the workers read both
- * behind it. What is put is cleared behind the meeting "all slices are applied". */
+ * The workers' gradients are read while all workers wait in that meeting, or of a table for which all of them have said that theirs is
+ * complete (ready.c). Those of other hosts are written as they come: the workers read them behind that meeting, up to the one that all
+ * have added them up in, "all slices are applied" (equal copies: "summed"). Behind that one what was put is cleared. */
 #include <string.h>
 
 #include "backends/shm/batches/batches_priv.h"
@@ -36,14 +37,20 @@ static int claim(struct shmt_seat *seat, struct shmt_far_batch *out) {
     int rc = shmt_shm_begin_work(p);
     if (rc == 1) rc = shmt_shm_has_batch(p);
     if (rc != 1) return rc;
-    rc = shmt_shm_wait_for_workers(p); /* in the meeting at the end of stage _WORK */
-    if (rc < 0) return rc;
-    *out = (struct shmt_far_batch){
-        .epoch = p->epoch,
-        .step = p->step,
-        .number = shmt_shm_global_step(p),
-        .stop = load_relaxed(&p->store->control->stop) != 0}; /* relaxed: it carries nothing but itself */
+    *out = (struct shmt_far_batch){.epoch = p->epoch, .step = p->step, .number = shmt_shm_global_step(p)};
     return 1;
+}
+
+static int ready(struct shmt_seat *seat, uint64_t below, struct shmt_far_ready *out) {
+    return shmt_shm_wait_for_ready(shmt_shm_seat_of(seat), below, out);
+}
+
+static bool holds(struct shmt_seat *seat, uint64_t stamp) { return shmt_shm_holds(shmt_shm_seat_of(seat), stamp); }
+
+static int gather(struct shmt_seat *seat) {
+    struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    const int rc = shmt_shm_wait_for_workers(p);                      /* in the meeting at the end of stage _WORK */
+    return rc < 0 ? rc : load_relaxed(&p->store->control->stop) != 0; /* relaxed: it carries nothing but itself */
 }
 
 static bool sum(struct shmt_seat *seat, struct shmt_subtree of, uint64_t block, float *out) {
@@ -131,7 +138,7 @@ static struct shmt_ring *ring(struct shmt_store *store) {
 const struct shmt_far_ops SHMT_SHM_FAR = {
     .live = &SHMT_SHM_FAR_LIVE, .merges = &SHMT_SHM_FAR_MERGES, .passing = &SHMT_SHM_FAR_PASSING,
     .pulse = pulse, .traffic = traffic, .ring = ring,
-    .claim = claim, .sum = sum, .put = put,
+    .claim = claim, .ready = ready, .holds = holds, .gather = gather, .sum = sum, .put = put,
     .terms = terms, .put_terms = put_terms, .piece = piece, .put_piece = put_piece,
     .publish = publish};
 /* clang-format on */

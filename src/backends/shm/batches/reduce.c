@@ -1,12 +1,8 @@
 /* Equal copies, `allreduce`: the sum of all gradients, which every seat then updates a copy of its own with. Each adds up its slice
  * (reduce-scatter), to where all read it (all-gather by reading). Slices are of each table, so that a table's sum may be made as soon
  * as its gradients are complete, while those of earlier layers are still being computed; what is left is done behind the meeting "all
- * gradients are in". Nobody waits for a table. Called by batches.c and update.c.
- *
- * Who has completed a table in its last chunk of the batch says so by a word: step and life. Its gradient rests from then on, until all
- * have met behind their sums; unless it dies: its next life takes the words back before it clears anything, and who has read meanwhile
- * finds another word than before, and adds up again. Who has no chunks says so of all tables when the batch begins for it: before, it
- * may be reading the sums of the batch before, and there may come no batch, or one in which it has chunks. */
+ * gradients are in". Nobody waits for a table. Called by batches.c and update.c. Who has which table, and what a death means for those who
+ * have read it: ready.c. Many hosts: the sums of others come with that meeting, so no table is summed before. */
 #include <string.h>
 
 #include "backends/shm/batches/batches_priv.h"
@@ -14,47 +10,6 @@
 #include "ps/norm.h"
 #include "ps/touch.h"
 #include "sync/host.h"
-
-#define LIFE_BITS 16
-
-static _Atomic uint64_t *ready_of(const struct shmt_store *store, uint32_t seat) {
-    return store->ready + (uint64_t)seat * store->layout.ready_words;
-}
-
-/* Never 0. */
-static uint64_t number_of(const struct shmt_shm_seat *p) { return shmt_shm_global_step(p) + 1; }
-
-static void announce(struct shmt_shm_seat *p, uint32_t t) {
-    const uint64_t word = number_of(p) << LIFE_BITS | (p->seat.life & ((1u << LIFE_BITS) - 1));
-    store_release(&ready_of(p->store, p->seat.rank)[t], word); /* the gradient; pairs with the acquire in `all_have` */
-    p->announced |= UINT64_C(1) << t;
-}
-
-void shmt_shm_has_no_chunks(struct shmt_shm_seat *p) {
-    for (uint32_t t = 0; t < p->store->spec.n_tables; t++) announce(p, t);
-}
-
-void shmt_shm_reduce_take_back(const struct shmt_shm_seat *p) {
-    /* relaxed, and a fence before the gradient changes; pairs with that in `try_table` */
-    for (uint32_t t = 0; t < p->store->spec.n_tables; t++) store_relaxed(&ready_of(p->store, p->seat.rank)[t], 0);
-    SHMT_POINT("reduce:taken-back");
-    fence_seq_cst();
-}
-
-/* The sum of the words of all who take part; false: somebody's gradient of the table is not complete. A seat's word is 0 for a
- * while, or grows with its life, where it changes within a batch: if none is 0, equal sums are of equal words. */
-static bool all_have(const struct shmt_shm_seat *p, uint32_t t, uint64_t *sum_out) {
-    const uint64_t number = number_of(p);
-    *sum_out = 0;
-    for (uint32_t seat = 0; seat < p->store->spec.n_seats; seat++) {
-        if (!shmt_shm_takes_part(p, seat)) continue;
-        const uint64_t word =
-            load_acquire(&ready_of(p->store, seat)[t]); /* its gradient; pairs with the release in `announce` */
-        if (word >> LIFE_BITS != number) return false;
-        *sum_out += word;
-    }
-    return true;
-}
 
 /* ---- sums ---- */
 
@@ -102,13 +57,13 @@ static void reduce_table(struct shmt_shm_seat *p, const struct shmt_shm_sum *sum
 static bool try_table(struct shmt_shm_seat *p, uint32_t t) {
     struct shmt_update u;
     uint64_t before, after;
-    if (!all_have(p, t, &before)) return false;
+    if (!shmt_shm_all_have(p, t, &before)) return false;
     shmt_shm_update_of(p, &u);
     SHMT_POINT("reduce:table-before");
     reduce_table(p, shmt_shm_find_sum(p), &u, t);
     SHMT_POINT("reduce:table-after");
-    fence_seq_cst(); /* what I have read was read before the words are looked at again; pairs with that of `take_back` */
-    if (all_have(p, t, &after) && after == before) p->reduced |= UINT64_C(1) << t;
+    fence_seq_cst(); /* what I have read was read before the words are looked at again; pairs with that of `take_back_ready` */
+    if (shmt_shm_all_have(p, t, &after) && after == before) p->reduced |= UINT64_C(1) << t;
     return true;
 }
 
@@ -125,11 +80,12 @@ static void try_tables(struct shmt_shm_seat *p) {
 
 void shmt_shm_complete(struct shmt_shm_seat *p, uint32_t t) {
     const struct shmt_store *store = p->store;
-    if (!store->layout.equal || !p->stack.late || store->layout.terms > 0 || p->work.chunk + 1 != p->to) return;
+    const bool sums = store->layout.equal && !shmt_spec_is_linked(&store->spec) && p->stack.late && store->layout.terms == 0;
+    if (p->work.chunk + 1 != p->to || (!sums && !store->layout.tells)) return;
     SHMT_POINT("reduce:complete");
-    announce(p, t);
+    shmt_shm_announce(p, t);
     SHMT_POINT("reduce:announced");
-    try_tables(p);
+    if (sums) try_tables(p);
 }
 
 void shmt_shm_reduce(struct shmt_shm_seat *p) {
@@ -140,7 +96,7 @@ void shmt_shm_reduce(struct shmt_shm_seat *p) {
     shmt_shm_update_of(p, &u);
     if (store->layout.terms > 0) {
         shmt_shm_my_slice(p, &from, &to);
-        shmt_shm_sum_lists(p, from, to);
+        if (from < to) shmt_shm_sum_lists(p, from, to); /* the link has no room for a sum */
         reduce_range(p, shmt_shm_find_sum(p), &u, from, to);
     }
     for (uint32_t t = 0; t < store->spec.n_tables && store->layout.terms == 0; t++)

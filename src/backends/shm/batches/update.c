@@ -159,7 +159,7 @@ void shmt_shm_measure(struct shmt_shm_seat *p) {
 void shmt_shm_my_update(const struct shmt_shm_seat *p, uint64_t *from_out, uint64_t *to_out) {
     *from_out = 0;
     *to_out = p->store->layout.flat.n;
-    if (!p->store->layout.equal) shmt_shm_my_slice(p, from_out, to_out);
+    if (!p->store->layout.equal || shmt_shm_is_link(p)) shmt_shm_my_slice(p, from_out, to_out);
 }
 
 void shmt_shm_apply(struct shmt_shm_seat *p) {
