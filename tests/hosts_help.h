@@ -30,6 +30,7 @@ struct host {
 
 struct world {
     uint64_t seed, draws, n_runs;
+    const struct shmt_backend *link_backend;                                  /* NULL: the first one; what links see of it */
     int (*work)(struct host *h, shmtrain_session *s);                         /* of each worker */
     int (*epoch_end)(struct shmtrain_session *s, void *host, uint32_t epoch); /* NULL: note_epoch */
     bool begins;                                                              /* workers meet before their first work */

@@ -30,16 +30,20 @@ _Static_assert(SHMT_MAX_CHUNKS <= SHMT_MOST_PARCEL_PIECES, "the pieces of a batc
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "floats go as they are");
 
 #define CLOCK_BYTES 8
+#define WORD_BYTES  8
 #define TERM_BYTES  8 /* the id, and the value, which stand apart */
 #define HALF_TERM   6
 
 _Static_assert(HEAD_BYTES + SHMT_MOST_PARCEL_TERMS * TERM_BYTES <= SHMT_MOST_BODY, "a list is one message");
+_Static_assert(HEAD_BYTES + SHMT_MOST_PARCEL_WORDS * WORD_BYTES <= SHMT_MOST_BODY, "who is in a round is one message");
 
+static bool has_words(enum shmt_parcel_kind kind) { return kind == SHMT_PARCEL_CAME || kind == SHMT_PARCEL_DECIDED; }
 static bool has_floats(enum shmt_parcel_kind kind) { return kind == SHMT_PARCEL_BLOCKS || kind == SHMT_PARCEL_TERMS; }
 
 /* Of an entry. */
 static uint64_t bytes_of(enum shmt_parcel_kind kind, bool halves) {
     if (kind == SHMT_PARCEL_ROUND) return CLOCK_BYTES;
+    if (has_words(kind)) return WORD_BYTES;
     if (kind == SHMT_PARCEL_PARTS) return PART_BYTES;
     if (kind == SHMT_PARCEL_TERMS) return halves ? HALF_TERM : TERM_BYTES;
     if (kind == SHMT_PARCEL_BLOCKS) return halves ? HALF_BYTES : BLOCK_BYTES;
@@ -124,6 +128,10 @@ void shmt_parcel_terms(const struct shmt_parcel *parcel, float *values_out, stru
 
 void shmt_parcel_put_clock(unsigned char *entries, uint64_t clock) { shmt_put_little(entries, clock, CLOCK_BYTES); }
 
+void shmt_parcel_put_word(unsigned char *entries, uint32_t i, uint64_t word) {
+    shmt_put_little(entries + (uint64_t)i * WORD_BYTES, word, WORD_BYTES);
+}
+
 void shmt_parcel_end(struct shmt_payload *payload, uint32_t n) {
     unsigned char *bytes = (unsigned char *)(payload + 1);
     shmt_put_little(bytes + AT_N, n, 4);
@@ -140,11 +148,12 @@ bool shmt_parcel_read(const unsigned char *bytes, uint64_t n_bytes, struct shmt_
                                        .flag = bytes[AT_FLAG] != 0,
                                        .halves = bytes[AT_HALVES] != 0,
                                        .entries = bytes + HEAD_BYTES};
-    const bool is_kind = parcel.kind >= SHMT_PARCEL_PIECES && parcel.kind <= SHMT_PARCEL_PARTS;
+    const bool is_kind = parcel.kind >= SHMT_PARCEL_PIECES && parcel.kind <= SHMT_PARCEL_DECIDED;
     *why_out = "no such message about a batch";
     if (!is_kind || bytes[AT_FLAG] > 1 || bytes[AT_HALVES] > has_floats(parcel.kind) || bytes[AT_RESERVED] != 0) return false;
     if (shmt_get_little(bytes + AT_RESERVED_TOO, 4) != 0 || (bytes_of(parcel.kind, false) == 0 && parcel.n > 0)) return false;
     if (parcel.kind == SHMT_PARCEL_ROUND && parcel.n != 1) return false;
+    if (has_words(parcel.kind) && (parcel.of > SHMT_SEAT_WORDS || parcel.n > SHMT_MOST_PARCEL_WORDS)) return false;
     *why_out = "a message about a batch of another length than it says";
     if (n_bytes != HEAD_BYTES + parcel.n * bytes_of(parcel.kind, parcel.halves)) return false;
     *out = parcel;
@@ -159,6 +168,10 @@ void shmt_parcel_piece(const struct shmt_parcel *parcel, uint32_t i, struct shmt
 }
 
 uint64_t shmt_parcel_clock(const struct shmt_parcel *parcel) { return shmt_get_little(parcel->entries, CLOCK_BYTES); }
+
+uint64_t shmt_parcel_word(const struct shmt_parcel *parcel, uint32_t i) {
+    return shmt_get_little(parcel->entries + (uint64_t)i * WORD_BYTES, WORD_BYTES);
+}
 
 uint64_t shmt_parcel_number(const struct shmt_parcel *parcel, uint32_t i) {
     return shmt_get_little(parcel->entries + (uint64_t)i * bytes_of(parcel->kind, parcel->halves), 8);

@@ -21,16 +21,18 @@ void shmt_exchange_begin_showing(struct shmt_exchange *x) {
     if (ring) shmt_trace_begin(&x->trace, ring, x->at.spec->trace_events);
 }
 
-/* What went on gets its bytes: `exchange` what was sent since the last turn, `hosts` what has come since then. */
+/* What went on gets its bytes: `exchange` what was sent since the last turn, or the last exchange of this one, `hosts` what has come since
+ * the last turn. */
 void shmt_exchange_does(struct shmt_exchange *x, enum shmt_event_kind kind) {
     struct shmt_trace *trace = &x->trace;
     if (!trace->ring) return;
     struct shmt_lanes_counts now;
     shmt_lanes_count(x->at.lanes, &now);
     const uint64_t sent = now.sent_bytes - x->at_turn.sent_bytes, received = now.received_bytes - x->at_turn.received_bytes;
-    const bool ends_turn = trace->kind == SHMT_EVENT_HOSTS;
+    const bool ends_turn = trace->kind == SHMT_EVENT_HOSTS, has_sent = trace->kind == SHMT_EVENT_EXCHANGE;
     trace->bytes = bytes_of(ends_turn ? received : sent);
     shmt_trace_turn(trace, kind);
     shmt_trace_step(trace, x->epoch, x->number);
+    if (has_sent) x->at_turn.sent_bytes = now.sent_bytes;
     if (ends_turn) x->at_turn = now;
 }

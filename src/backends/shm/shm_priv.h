@@ -168,10 +168,11 @@ static inline bool shmt_shm_takes_part(const struct shmt_shm_seat *p, uint32_t s
 
 /* The link's, behind those of all workers (ps/far.h): it is at every meeting, and has no share of anything. */
 static inline bool shmt_shm_is_link(const struct shmt_shm_seat *p) { return p->seat.rank == p->store->spec.n_seats; }
-extern const struct shmt_far_ops SHMT_SHM_FAR;              /* batches/far.c */
-extern const struct shmt_far_live_ops SHMT_SHM_FAR_LIVE;    /* live/far_live.c, */
-extern const struct shmt_shm_engine SHMT_SHM_LINK;          /* ... and the engine of its seat */
-extern const struct shmt_far_merge_ops SHMT_SHM_FAR_MERGES; /* replicas/far_merges.c */
+extern const struct shmt_far_ops SHMT_SHM_FAR;                /* batches/far.c */
+extern const struct shmt_far_live_ops SHMT_SHM_FAR_LIVE;      /* live/far_live.c, */
+extern const struct shmt_shm_engine SHMT_SHM_LINK;            /* ... and the engine of its seat */
+extern const struct shmt_far_merge_ops SHMT_SHM_FAR_MERGES;   /* replicas/far_merges.c */
+extern const struct shmt_far_quorum_ops SHMT_SHM_FAR_QUORUMS; /* rounds/far_rounds.c */
 
 /* made.c: see the entries of the same names in ps/backend_ops.h. */
 int shmt_shm_plan(const struct shmt_spec *spec, struct shmt_need *out, struct shmt_error *e);

@@ -129,7 +129,8 @@ static struct shmt_ring *ring(struct shmt_store *store) {
 
 /* clang-format off */
 const struct shmt_far_ops SHMT_SHM_FAR = {
-    .live = &SHMT_SHM_FAR_LIVE, .merges = &SHMT_SHM_FAR_MERGES, .pulse = pulse, .traffic = traffic, .ring = ring,
+    .live = &SHMT_SHM_FAR_LIVE, .merges = &SHMT_SHM_FAR_MERGES, .quorums = &SHMT_SHM_FAR_QUORUMS,
+    .pulse = pulse, .traffic = traffic, .ring = ring,
     .claim = claim, .sum = sum, .put = put,
     .terms = terms, .put_terms = put_terms, .piece = piece, .put_piece = put_piece,
     .publish = publish};
