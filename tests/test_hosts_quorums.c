@@ -29,6 +29,7 @@ static struct {
     uint32_t trained[MOST_ROWS];
     float grad[MOST_HOSTS][MOST_WORKERS][MOST_ROWS]; /* the one that is in hand, or offered */
     uint32_t examples[MOST_HOSTS][MOST_WORKERS];     /* of it */
+    uint64_t pulled[MOST_HOSTS][MOST_WORKERS];       /* updates that its weights had had */
     uint64_t applied, dropped, folded;               /* as workers were told */
     uint64_t in_rounds;                              /* examples of all rounds */
     uint64_t rounds;                                 /* that some host has closed */
@@ -82,7 +83,9 @@ static void add_plainly(const struct shmt_far_round *of, const uint64_t in[MOST_
         for (uint32_t k = 0; k < g.host[host].spec.n_seats; k++) {
             if (!(in[host] >> k & 1)) continue;
             examples += seen.examples[host][k];
-            for (uint64_t row = 0; row < spec->table[0].rows; row++) after[row] -= (double)seen.grad[host][k][row];
+            const uint64_t delay = of->round - seen.pulled[host][k];
+            const double share = spec->staleness_aware && delay > 1 ? 1 / (double)delay : 1;
+            for (uint64_t row = 0; row < spec->table[0].rows; row++) after[row] -= share * (double)seen.grad[host][k][row];
         }
     must(examples == of->examples, "a round says that it is of other examples than its members have");
     for (uint64_t row = 0; row < spec->table[0].rows; row++)
@@ -133,8 +136,9 @@ static void close_round(struct shmt_seat *seat, const struct shmt_far_round *of)
     quorums()->close(seat, of);
 }
 
-/* All that is closed is applied on this host: its weights are those of all hosts. */
+/* All that is closed is applied on this host: its weights are those of all hosts. Or somebody was at it when the link looked. */
 static int settle(struct shmt_seat *seat) {
+    if (draw(8) == 0) return 0;
     const struct host *h = &g.host[host_of(seat)];
     const uint64_t rows = h->spec.table[0].rows;
     float found[MOST_ROWS];
@@ -193,11 +197,12 @@ static int train_piece(const struct host *h, shmtrain_session *s, const struct s
     seen.examples[host][k] = (uint32_t)w->n;
     for (uint64_t i = w->first; i < w->first + w->n && rc == 0; i++) {
         const float part = part_of(i, w->epoch);
-        const uint64_t shared = h->spec.table[0].rows - SHARED + i % SHARED;
+        const uint64_t others = h->spec.table[0].rows - SHARED, shared = others + i % SHARED;
+        const uint64_t own = i * others / h->spec.n_examples; /* in any block */
         seen.trained[i]++;
-        rc = shmtrain_push(s, 0, i, 1, &part);
+        rc = shmtrain_push(s, 0, own, 1, &part);
         if (rc == 0) rc = shmtrain_push(s, 0, shared, 1, &part);
-        grad[i] += part;
+        grad[own] += part;
         grad[shared] += part;
         if (g.kills > 0) shmt_host()->sleep_until(shmt_now_ns() + draw(1000)); /* somebody dies in the middle of an item */
     }
@@ -214,10 +219,13 @@ static void note_fate(const struct shmtrain_fate *fate) {
 static int work(struct host *h, shmtrain_session *s) {
     struct shmtrain_work w;
     struct shmtrain_fate fate;
+    struct shmt_far_look now;
     int rc;
     while ((rc = shmtrain_next(s, &w)) == 1) {
         const bool is_slow =
             seen.has_slow && h->spec.hosts.self == 1 && s->seat->rank == 0 && w.epoch == 0 && seen.at_slow == 0;
+        quorums()->look(link_seat[h->spec.hosts.self], &now);
+        seen.pulled[h->spec.hosts.self][s->seat->rank] = now.round;
         if (seen.step_ns > 0) shmt_host()->sleep_until(shmt_now_ns() + draw(seen.step_ns));
         rc = train_piece(h, s, &w);
         if (is_slow) shmt_host()->sleep_until(shmt_now_ns() + 5000 * MS);
@@ -267,7 +275,7 @@ static struct shmt_spec spec_for(uint32_t rule) {
     spec.cpu = SHMT_CPU_PORTABLE;
     spec.order.shuffle = false; /* place i is example i */
     spec.staleness_aware = k.policy.late == SHMT_LATE_FOLD && draw(4) == 0;
-    seen.checks_sums = spec.rule.kind == SHMT_RULE_SGD && !spec.staleness_aware && !(spec.rule.clip_norm > 0);
+    seen.checks_sums = spec.rule.kind == SHMT_RULE_SGD && !(spec.rule.clip_norm > 0);
     return spec;
 }
 
@@ -318,6 +326,7 @@ static void run_seed(uint64_t seed) {
     begin_quorums(seed);
     struct shmt_spec spec = spec_for((uint32_t)draw(6));
     spec.may_die = draw(3) == 0;
+    if (spec.may_die && spec.staleness_aware) seen.checks_sums = false; /* what a life that has died had pulled is not seen */
     spec.trace_events = seed % 3 == 0 ? TRACED : 0;
     make_hosts(&spec, 2 + (uint32_t)draw(MOST_HOSTS - 1));
     if (spec.may_die) g.kills = 1 + (uint32_t)draw(6);
