@@ -1,4 +1,4 @@
-/* link/parcel.h: messages about batches, rounds and merges. Each that is taken has all of its entries within its bytes, and is written
+/* link/parcel.h: messages about batches, rounds, merges and quorums. Each that is taken has all of its entries within its bytes, and is written
  * again as it was. */
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +19,9 @@ static void copy_entry(const struct shmt_parcel *parcel, uint32_t i, unsigned ch
     } else if (parcel->kind == SHMT_PARCEL_PARTS) {
         const uint64_t block = shmt_parcel_part(parcel, i, &part);
         shmt_parcel_put_part(entries, i, block, &part);
+    } else if (parcel->kind == SHMT_PARCEL_CAME || parcel->kind == SHMT_PARCEL_DECIDED) {
+        FUZZ_CHECK(parcel->of <= SHMT_SEAT_WORDS && parcel->n <= SHMT_MOST_PARCEL_WORDS);
+        shmt_parcel_put_number(entries, i, shmt_parcel_number(parcel, i));
     } else {
         FUZZ_CHECK(parcel->kind == SHMT_PARCEL_PASSED || (parcel->kind == SHMT_PARCEL_ROUND && i < SHMT_ROUND_NUMBERS));
         shmt_parcel_put_number(entries, i, shmt_parcel_number(parcel, i)); /* no other kind has entries */

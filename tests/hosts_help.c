@@ -182,6 +182,21 @@ static void kill_somebody(struct shmt_fibers *fibers) {
 
 /* ---- a run ---- */
 
+/* A quorum is of any number of them all; SHMT_QUORUM_MOST: of all but one. */
+static void count_workers(uint32_t n) {
+    uint32_t all = 0;
+    for (uint32_t i = 0; i < n; i++) all += g.host[i].spec.n_workers;
+    uint32_t quorum = g.host[0].spec.policy.quorum;
+    if (quorum == SHMT_QUORUM_MOST)
+        quorum = all - 1;
+    else if (quorum != SHMT_QUORUM_ALL)
+        quorum = 1 + (uint32_t)draw(all);
+    for (uint32_t i = 0; i < n; i++) {
+        g.host[i].spec.hosts.n_workers = g.host[i].spec.hosts.n_seats = all;
+        g.host[i].spec.policy.quorum = quorum;
+    }
+}
+
 void make_hosts(const struct shmt_spec *spec, uint32_t n) {
     struct shmt_error e = {0};
     g.n = n;
@@ -193,8 +208,9 @@ void make_hosts(const struct shmt_spec *spec, uint32_t n) {
         h->spec.n_seats = h->spec.n_workers = n == 1 ? 1 : 1 + (uint32_t)draw(MOST_WORKERS);
         h->spec.hosts.n = n;
         h->spec.hosts.self = i;
-        must(shmt_backend_at(0)->create(&h->spec, NULL, &h->store, &e) == 0, e.text);
     }
+    count_workers(n);
+    for (uint32_t i = 0; i < n; i++) must(shmt_backend_at(0)->create(&g.host[i].spec, NULL, &g.host[i].store, &e) == 0, e.text);
 }
 
 void run(const struct shmt_loop_spec *network) {
@@ -277,10 +293,10 @@ void begin_seed(uint64_t seed) {
     g.stops = g.cut = g.absent = g.fails = g.slow = g.restarts = MOST_HOSTS;
 }
 
-/* In batches workers merge; the link does in the live modes. What takes no time, as some things do on fibers, has no event. */
+/* In batches workers add up; the link does in all other modes. What takes no time, as some things do on fibers, has no event. */
 static bool does(const struct host *h, enum shmt_event_kind kind) {
     return kind == SHMT_EVENT_EXCHANGE || kind == SHMT_EVENT_HOSTS || kind == SHMT_EVENT_WAIT ||
-           (kind == SHMT_EVENT_MERGE && shmt_policy_is_live(&h->spec.policy));
+           (kind == SHMT_EVENT_MERGE && !shmt_policy_is_batched(&h->spec.policy));
 }
 
 static void check_bytes(const struct host *h, const uint64_t bytes[SHMT_EVENT_KINDS]) {

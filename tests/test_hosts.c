@@ -338,7 +338,8 @@ static void refuses(const struct shmt_spec *spec, const char *why) {
 }
 
 static void what_hosts_cannot_do_yet_is_refused(void **state) {
-    static const char ONLY_THESE[] = "only --mode sync, allreduce, async, hogwild, ssp, local and node are possible so far",
+    static const char ONLY_THESE[] =
+        "only --mode sync, allreduce, async, hogwild, ssp, local, node and backup are possible so far",
                       NOT_YET[] = "over several hosts there are no guests";
     struct shmt_error e = {0};
     struct shmt_need need;

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { SHMT_DRILL_MODES = 37, SHMT_DRILL_FAILURES = 8, SHMT_DRILL_WHY = 320 };
+enum { SHMT_DRILL_MODES = 39, SHMT_DRILL_FAILURES = 8, SHMT_DRILL_WHY = 320 };
 
 /* What the runs of one mode have come to. */
 struct shmt_drill_score {

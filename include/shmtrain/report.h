@@ -158,6 +158,7 @@ struct shmtrain_report {
     uint32_t hosts, host; /* of the run, and which of them this one is, from 0 (options hosts, rank); 1 and 0: one alone */
     uint64_t sent_bytes, received_bytes; /* between hosts, by this one */
     double wait_hosts_fraction; /* the part of wait_fraction that was for other hosts; 0: not measured (option measure) */
+    uint32_t all_workers;       /* of all hosts together: an update waits for `quorum` of these */
 };
 
 /* What one worker does, seen from outside. */

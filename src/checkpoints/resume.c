@@ -114,9 +114,9 @@ static void match_fields(struct comparison *m) {
 static void match_rounds(struct comparison *m) {
     struct shmt_spec *ours = &m->run->spec;
     const struct shmt_spec *theirs = &m->with->spec;
-    const uint64_t parts = shmt_max_u64(1, theirs->batch / theirs->item), own = ours->n_seats - ours->n_guests;
+    const uint64_t parts = shmt_max_u64(1, theirs->batch / theirs->item), own = shmt_spec_all_seats(ours);
     compare_counts(m, "--batch", shmt_ceil_div(m->run->batch, parts) * parts, theirs->batch);
-    if (own > UINT32_MAX / theirs->item) compare_counts(m, "--workers", ours->n_workers, theirs->n_workers);
+    if (own > UINT32_MAX / theirs->item) compare_counts(m, "--workers", shmt_spec_all_workers(ours), theirs->n_workers);
     ours->item = theirs->item;
     ours->batch = (uint32_t)(own * theirs->item);
 }

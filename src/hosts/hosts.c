@@ -302,6 +302,31 @@ int shmt_hosts_agree(struct shmt_run *run, const struct shmt_agreed *what) {
     return rc;
 }
 
+static int add_workers(struct shmt_run *run, const struct shmt_desk_packet *said, void *arg) {
+    char text[64], name[SHMT_MOST_HOST_TEXT];
+    unsigned int n_workers = 0, n_seats = 0;
+    (void)arg;
+    snprintf(text, sizeof text, "%.*s", (int)said->n, (const char *)said->bytes);
+    const bool good = sscanf(text, "workers=%5u\nseats=%5u\n", &n_workers, &n_seats) == 2;
+    if (good && n_workers > 0 && n_seats >= n_workers && n_seats <= SHMT_MAX_SEATS) {
+        run->hosts->n_workers += n_workers;
+        run->hosts->n_seats += n_seats;
+        return 0;
+    }
+    shmt_hosts_name(run, said->rank, name);
+    return shmt_refuse(&run->call->error,
+                       "host %u (%.80s) does not say how many workers it has: give all hosts the same options", said->rank,
+                       name);
+}
+
+int shmt_hosts_count(struct shmt_run *run, uint32_t n_workers, uint32_t n_seats) {
+    char text[64];
+    if (!is_linked(run)) return 0;
+    run->hosts->n_workers = run->hosts->n_seats = 0;
+    const int n = snprintf(text, sizeof text, "workers=%u\nseats=%u\n", n_workers, n_seats);
+    return shmt_hosts_gather(run, text, (uint32_t)n, add_workers, NULL);
+}
+
 int shmt_hosts_join(struct shmt_run *run) {
     if (!is_linked(run)) return 0;
     const struct shmt_desk_work work = {.spec = run->spec, .scores = shmt_job_validates(&run->job)};

@@ -20,6 +20,7 @@ struct shmt_hosts {
     struct shmt_desk_packet *packet; /* the one in hand */
     pid_t ending;                    /* a link of MPI, of the run before: it ends by itself; 0: there is none */
     char *names;                     /* (n) x SHMT_MPI_NAME: of hosts that no option names; NULL: one does */
+    uint32_t n_workers, n_seats;     /* of all hosts together; 0: not known */
     bool has_joined;                 /* the link has a store */
     bool is_over;                    /* the link has said its last word, */
     struct shmt_error verdict;       /* which is this one */
@@ -28,6 +29,10 @@ struct shmt_hosts {
 /* Before anything is loaded: checks the options, forks the link's process and waits until it can be reached. Errors: _USAGE, _DATA (keys),
  * _SYSTEM (ports). */
 int shmt_hosts_begin(struct shmt_run *run);
+
+/* How many workers, of how many seats in all, this host has is known: adds up those of all hosts (n_workers, n_seats). Waits for them.
+ * Errors: as of shmt_hosts_agree. */
+int shmt_hosts_count(struct shmt_run *run, uint32_t n_workers, uint32_t n_seats);
 
 /* Data is loaded and all is settled: waits for the other hosts and compares with each of them. Errors: _USAGE with what differs; _DIED, a
  * host is lost; _STOPPED. */

@@ -189,13 +189,23 @@ static void wait_for_hosts(struct shmt_exchange *x) {
 
 /* ---- what goes ---- */
 
+/* Nobody's payload. */
+static void send_to(struct shmt_exchange *x, uint32_t host, struct shmt_payload *payload) {
+    while (x->error.status == 0 && !((x->is_over || x->heard[host].over) && is_lost(x, host)) &&
+           shmt_lanes_send(x->at.lanes, host, SHMT_CHANNEL_EXCHANGE, payload, &x->error) == 0)
+        shmt_exchange_receive(x, shmt_now_ns() + SHMT_PULSE_NS);
+}
+
+void shmt_exchange_send_to(struct shmt_exchange *x, uint32_t host, struct shmt_payload *payload) {
+    if (!payload) shmt_no_memory(&x->error, "for a message to other hosts");
+    send_to(x, host, payload);
+    shmt_payload_drop(payload);
+}
+
 void shmt_exchange_send(struct shmt_exchange *x, struct shmt_payload *payload) {
     if (!payload) shmt_no_memory(&x->error, "for a message to other hosts");
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
-        while (shmt_exchange_is_other(x, host) && x->error.status == 0 &&
-               !((x->is_over || x->heard[host].over) && is_lost(x, host)) &&
-               shmt_lanes_send(x->at.lanes, host, SHMT_CHANNEL_EXCHANGE, payload, &x->error) == 0)
-            shmt_exchange_receive(x, shmt_now_ns() + SHMT_PULSE_NS);
+        if (shmt_exchange_is_other(x, host)) send_to(x, host, payload);
     shmt_payload_drop(payload);
 }
 
@@ -317,6 +327,7 @@ static void release(struct shmt_exchange *x) {
 
 static const struct shmt_turns *turns_of(const struct shmt_spec *spec) {
     if (shmt_policy_is_batched(&spec->policy)) return &SHMT_TURNS_BATCHES;
+    if (shmt_policy_has_rounds(&spec->policy)) return &SHMT_TURNS_QUORUMS;
     return shmt_policy_meets_to_merge(&spec->policy) ? &SHMT_TURNS_MERGES : &SHMT_TURNS_ROUNDS;
 }
 

@@ -1,6 +1,6 @@
 /* What the parts of an exchange share: exchange.c (who is there, what comes and goes, the run), batches.c (sums of gradients), rounds.c
- * (changes of parameters) and merges.c (what copies come to), of which the last two share items.c. What hosts do together, a batch, a
- * round or a merge, is a turn; turns have numbers, and all hosts do the same ones. */
+ * (changes of parameters), merges.c (what copies come to) and quorums.c (sums of those gradients that are in), of which the last three
+ * share items.c. What hosts do together, a batch, a round or a merge, is a turn; turns have numbers, and all hosts do the same ones. */
 #pragma once
 
 #include "consistency/passing.h"
@@ -29,7 +29,7 @@ struct shmt_heard {
     bool over;                   /* it has the whole run */
     uint64_t life;               /* of the host, as it was first seen; 0: it has not come */
     struct shmt_kept_list early; /* about the turn that follows the one in hand */
-    /* rounds, merges */
+    /* rounds, merges, quorums */
     bool rests;       /* its workers have ended the epoch, */
     uint64_t busy_ns; /* ... after so much work (rounds) */
     bool out;         /* they have no items, and wait for more */
@@ -40,6 +40,7 @@ struct shmt_heard {
 };
 
 struct shmt_exchange;
+struct shmt_quorum;
 
 /* What a family of turns does where they differ. */
 struct shmt_turns {
@@ -58,7 +59,7 @@ struct shmt_turns {
     /* All turns of an epoch, up to the meeting that ends it: 0, or a status. */
     int (*epoch)(struct shmt_exchange *x);
 };
-extern const struct shmt_turns SHMT_TURNS_BATCHES, SHMT_TURNS_ROUNDS, SHMT_TURNS_MERGES;
+extern const struct shmt_turns SHMT_TURNS_BATCHES, SHMT_TURNS_ROUNDS, SHMT_TURNS_MERGES, SHMT_TURNS_QUORUMS;
 
 struct shmt_exchange {
     struct shmt_exchange_place at;
@@ -101,9 +102,10 @@ struct shmt_exchange {
     struct shmt_feedback *feedback;
     /* merges */
     uint32_t n_words;           /* weights, and planes of state */
-    struct shmt_payload **sent; /* (n_sent) what I have sent of my copies in this turn */
+    struct shmt_payload **sent; /* (n_sent) what I have sent about blocks in this turn; also quorums */
     uint64_t n_sent;
     struct shmt_merge_part *parts; /* (hosts.n) room for what all say of a block */
+    struct shmt_quorum *quorum;    /* quorums.c */
 };
 
 /* ---- exchange.c ---- */
@@ -116,6 +118,9 @@ static inline bool shmt_exchange_is_other(const struct shmt_exchange *x, uint32_
 
 /* What has come, and what comes by then; one message at least, or nothing. */
 void shmt_exchange_receive(struct shmt_exchange *x, uint64_t until_ns);
+
+/* To one host. Receives while there is no room. */
+void shmt_exchange_send_to(struct shmt_exchange *x, uint32_t host, struct shmt_payload *payload);
 
 /* To all others; takes over the payload; NULL: there was no memory for it. Receives while there is no room. */
 void shmt_exchange_send(struct shmt_exchange *x, struct shmt_payload *payload);
@@ -142,7 +147,32 @@ void shmt_exchange_does(struct shmt_exchange *x, enum shmt_event_kind kind);
 bool shmt_keep(struct shmt_kept_list *list, const struct shmt_message *message);
 void shmt_kept_release(struct shmt_kept_list *list, struct shmt_lanes *lanes);
 
-/* ---- items.c: rounds and merges ---- */
+/* ---- cursors.c: merges and quorums ---- */
+
+#define SHMT_NO_BLOCK UINT64_MAX
+
+/* Where one is in what a host has sent about blocks. */
+struct shmt_cursor {
+    const struct shmt_kept_message *kept; /* of another host; */
+    uint64_t at;                          /* ... or which of my own */
+    struct shmt_parcel parcel;
+    uint32_t i;     /* the entry that it stands at */
+    uint64_t block; /* its block; SHMT_NO_BLOCK: there is none left */
+};
+
+/* Of all hosts; the least block that one of them stands at, or SHMT_NO_BLOCK; one goes on to its host's next entry. */
+void shmt_cursors_open(const struct shmt_exchange *x, struct shmt_cursor cursor[SHMT_MAX_HOSTS]);
+uint64_t shmt_cursors_next(const struct shmt_exchange *x, const struct shmt_cursor cursor[SHMT_MAX_HOSTS]);
+void shmt_cursor_step(const struct shmt_exchange *x, struct shmt_cursor cursor[SHMT_MAX_HOSTS], uint32_t host);
+
+/* What I send: room for so many blocks, of_parcel of them in each; one more of them; all that was sent in the turn, by anybody, is done
+ * with. */
+int shmt_sent_plan(struct shmt_exchange *x, uint64_t n_blocks, uint64_t of_parcel);
+void shmt_sent_keep(struct shmt_exchange *x, struct shmt_payload *payload);
+void shmt_blocks_forget(struct shmt_exchange *x);
+void shmt_sent_free(struct shmt_exchange *x);
+
+/* ---- items.c: rounds, merges and quorums ---- */
 
 #define SHMT_NO_CLOCK UINT64_MAX
 
@@ -175,3 +205,6 @@ void shmt_exchange_say_begin(struct shmt_exchange *x, enum shmt_round_state stat
 
 /* What this host has done of the epoch. */
 void shmt_exchange_tell_items(struct shmt_exchange *x);
+
+/* The items of the next epoch, by how long each host took for its own of this one (busy_ns). */
+void shmt_exchange_deal_by_speed(struct shmt_exchange *x);

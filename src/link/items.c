@@ -1,5 +1,6 @@
-/* What the turns of the live modes share, rounds and merges: how each begins, and what hosts tell one another of the items that they have
- * done. A turn begins with ROUND; once in an epoch, when its workers rest, a host tells of all of its items. */
+/* What the turns of all modes but batches share, rounds, merges and quorums: how each begins, and what hosts tell one another of the items
+ * that they have done. A turn begins with ROUND (of quorums, the last one of an epoch); once in an epoch, when its workers rest, a host
+ * tells of all of its items. */
 #include "link/exchange_priv.h"
 
 #include "base/checked.h"
@@ -138,4 +139,15 @@ void shmt_exchange_tell_items(struct shmt_exchange *x) {
         }
         shmt_exchange_send(x, payload);
     }
+}
+
+void shmt_exchange_deal_by_speed(struct shmt_exchange *x) {
+    struct shmt_shares next;
+    uint64_t busy_ns[SHMT_MAX_HOSTS], done[SHMT_MAX_HOSTS];
+    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) {
+        busy_ns[host] = shmt_exchange_is_other(x, host) ? x->heard[host].busy_ns : x->busy_ns;
+        done[host] = shmt_passing_done(x, host);
+    }
+    shmt_shares_by_speed(ops(x)->dealt(x->seat), done, busy_ns, &next);
+    ops(x)->deal(x->seat, &next);
 }

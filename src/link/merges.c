@@ -13,8 +13,6 @@
 #include "base/checked.h"
 #include "link/exchange_priv.h"
 
-#define NO_BLOCK UINT64_MAX
-
 static const struct shmt_far_merge_ops *ops(const struct shmt_exchange *x) { return x->at.backend->far->merges; }
 
 static uint64_t all_blocks(const struct shmt_exchange *x) { return x->n_words * x->n_blocks; }
@@ -63,74 +61,29 @@ static void send_parts(struct shmt_exchange *x) {
     for (uint64_t block = 0; block < all_blocks(x) && x->error.status == 0;) {
         struct shmt_payload *payload = next_parts(x, &block);
         if (!payload) continue;
-        x->sent[x->n_sent++] = shmt_payload_hold(payload);
+        shmt_sent_keep(x, payload);
         shmt_exchange_send(x, payload);
     }
 }
 
-static void forget_sent(struct shmt_exchange *x) {
-    while (x->n_sent > 0) shmt_payload_drop(x->sent[--x->n_sent]);
-}
-
 /* ---- merging ---- */
-
-/* Where one is in the parts of a host: those that have come, or my own. */
-struct cursor {
-    const struct shmt_kept_message *kept;
-    uint64_t at;
-    struct shmt_parcel parcel;
-    uint32_t i;
-    uint64_t block; /* the next one that the host has changed; NO_BLOCK: there is none */
-};
-
-static void open_message(const struct shmt_exchange *x, struct cursor *c, bool is_own) {
-    const char *why;
-    c->i = 0;
-    c->block = NO_BLOCK;
-    if (is_own ? c->at == x->n_sent : !c->kept) return;
-    const unsigned char *bytes = is_own ? x->sent[c->at]->bytes : c->kept->message.bytes;
-    const uint64_t n = is_own ? x->sent[c->at]->n : c->kept->message.n;
-    (void)shmt_parcel_read(bytes, n, &c->parcel, &why); /* as when it came */
-    c->block = shmt_parcel_number(&c->parcel, 0);
-}
-
-/* The part that the cursor stands at; it goes on. */
-static void take_part(const struct shmt_exchange *x, struct cursor *c, bool is_own, struct shmt_merge_part *out) {
-    (void)shmt_parcel_part(&c->parcel, c->i, out);
-    if (++c->i < c->parcel.n) {
-        c->block = shmt_parcel_number(&c->parcel, c->i);
-        return;
-    }
-    if (is_own)
-        c->at++;
-    else
-        c->kept = c->kept->next;
-    open_message(x, c, is_own);
-}
-
-static uint64_t next_block(const struct cursor *cursor, uint32_t n_hosts) {
-    uint64_t least = NO_BLOCK;
-    for (uint32_t host = 0; host < n_hosts; host++) least = shmt_min_u64(least, cursor[host].block);
-    return least;
-}
 
 /* Blocks that somebody has changed, each by the parts of those who have. */
 static void merge(struct shmt_exchange *x) {
     const uint32_t n_hosts = x->at.spec->hosts.n;
-    struct cursor cursor[SHMT_MAX_HOSTS] = {0};
-    for (uint32_t host = 0; host < n_hosts; host++) {
-        cursor[host].kept = x->heard[host].blocks.first;
-        open_message(x, &cursor[host], !shmt_exchange_is_other(x, host));
-    }
-    for (uint64_t block; (block = next_block(cursor, n_hosts)) != NO_BLOCK;) {
+    struct shmt_cursor cursor[SHMT_MAX_HOSTS];
+    shmt_cursors_open(x, cursor);
+    for (uint64_t block; (block = shmt_cursors_next(x, cursor)) != SHMT_NO_BLOCK;) {
         uint32_t n = 0;
-        for (uint32_t host = 0; host < n_hosts; host++)
-            if (cursor[host].block == block) take_part(x, &cursor[host], !shmt_exchange_is_other(x, host), &x->parts[n++]);
+        for (uint32_t host = 0; host < n_hosts; host++) {
+            if (cursor[host].block != block) continue;
+            (void)shmt_parcel_part(&cursor[host].parcel, cursor[host].i, &x->parts[n++]);
+            shmt_cursor_step(x, cursor, host);
+        }
         ops(x)->merge(x->seat, (uint32_t)(block / x->n_blocks), block % x->n_blocks, x->parts, n);
         shmt_exchange_breathe(x, block);
     }
-    for (uint32_t host = 0; host < n_hosts; host++) shmt_kept_release(&x->heard[host].blocks, x->at.lanes);
-    forget_sent(x);
+    shmt_blocks_forget(x);
 }
 
 /* ---- a merge ---- */
@@ -171,14 +124,13 @@ static int epoch(struct shmt_exchange *x) {
 
 static int plan(struct shmt_exchange *x) {
     x->n_words = 1 + shmt_flat_planes(x->at.spec);
-    x->sent = calloc(shmt_ceil_div(all_blocks(x), SHMT_MOST_PARCEL_PARTS) + 1, sizeof *x->sent);
     x->parts = calloc(x->at.spec->hosts.n, sizeof *x->parts);
-    return x->sent && x->parts ? 0 : shmt_no_memory(&x->error, "for the copies of all hosts");
+    if (!x->parts) return shmt_no_memory(&x->error, "for the copies of all hosts");
+    return shmt_sent_plan(x, all_blocks(x), SHMT_MOST_PARCEL_PARTS);
 }
 
 static void release(struct shmt_exchange *x) {
-    if (x->sent) forget_sent(x);
-    free((void *)x->sent);
+    shmt_sent_free(x);
     free(x->parts);
 }
 

@@ -35,12 +35,14 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "floats go as they are
 
 _Static_assert(HEAD_BYTES + SHMT_MOST_PARCEL_TERMS * TERM_BYTES <= SHMT_MOST_BODY, "a list is one message");
 _Static_assert(HEAD_BYTES + SHMT_MOST_PARCEL_PASSED * NUMBER_BYTES <= SHMT_MOST_BODY, "a parcel is one message");
+_Static_assert(HEAD_BYTES + SHMT_MOST_PARCEL_WORDS * NUMBER_BYTES <= SHMT_MOST_BODY, "who is in a round is one message");
 
+static bool has_words(enum shmt_parcel_kind kind) { return kind == SHMT_PARCEL_CAME || kind == SHMT_PARCEL_DECIDED; }
 static bool has_floats(enum shmt_parcel_kind kind) { return kind == SHMT_PARCEL_BLOCKS || kind == SHMT_PARCEL_TERMS; }
 
 /* Of an entry. */
 static uint64_t bytes_of(enum shmt_parcel_kind kind, bool halves) {
-    if (kind == SHMT_PARCEL_ROUND || kind == SHMT_PARCEL_PASSED) return NUMBER_BYTES;
+    if (kind == SHMT_PARCEL_ROUND || kind == SHMT_PARCEL_PASSED || has_words(kind)) return NUMBER_BYTES;
     if (kind == SHMT_PARCEL_PARTS) return PART_BYTES;
     if (kind == SHMT_PARCEL_TERMS) return halves ? HALF_TERM : TERM_BYTES;
     if (kind == SHMT_PARCEL_BLOCKS) return halves ? HALF_BYTES : BLOCK_BYTES;
@@ -143,11 +145,12 @@ bool shmt_parcel_read(const unsigned char *bytes, uint64_t n_bytes, struct shmt_
                                        .flag = bytes[AT_FLAG] != 0,
                                        .halves = bytes[AT_HALVES] != 0,
                                        .entries = bytes + HEAD_BYTES};
-    const bool is_kind = parcel.kind >= SHMT_PARCEL_PIECES && parcel.kind <= SHMT_PARCEL_PASSED;
+    const bool is_kind = parcel.kind >= SHMT_PARCEL_PIECES && parcel.kind <= SHMT_PARCEL_DECIDED;
     *why_out = "no such message about a batch";
     if (!is_kind || bytes[AT_FLAG] > 1 || bytes[AT_HALVES] > has_floats(parcel.kind) || bytes[AT_RESERVED] != 0) return false;
     if (shmt_get_little(bytes + AT_RESERVED_TOO, 4) != 0 || (bytes_of(parcel.kind, false) == 0 && parcel.n > 0)) return false;
     if (parcel.kind == SHMT_PARCEL_ROUND && parcel.n != SHMT_ROUND_NUMBERS) return false;
+    if (has_words(parcel.kind) && (parcel.of > SHMT_SEAT_WORDS || parcel.n > SHMT_MOST_PARCEL_WORDS)) return false;
     *why_out = "a message about a batch of another length than it says";
     if (n_bytes != HEAD_BYTES + parcel.n * bytes_of(parcel.kind, parcel.halves)) return false;
     *out = parcel;

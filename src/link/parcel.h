@@ -19,7 +19,9 @@ enum shmt_parcel_kind {
     SHMT_PARCEL_TERMS = 6,  /* of a batch: the list of terms of one of the sender's chunks: n ids, and then n floats */
     SHMT_PARCEL_PARTS =
         7, /* of a merge: blocks of what the sender's copies come to, those that have changed (update/parts.h) */
-    SHMT_PARCEL_PASSED = 8 /* of a round: `of`: a host; items of the sender that are that host's now */
+    SHMT_PARCEL_PASSED = 8,  /* of a round: `of`: a host; items of the sender that are that host's now */
+    SHMT_PARCEL_CAME = 9,    /* of a quorum, to the host that decides: whose gradients are in on the sender's host */
+    SHMT_PARCEL_DECIDED = 10 /* of a quorum, from that host: whose gradients the round is made of */
 };
 
 enum shmt_round_state {
@@ -42,11 +44,13 @@ struct shmt_parcel {
     enum shmt_parcel_kind kind;
     uint32_t
         of; /* PIECES: the first chunk, or item; TERMS: the chunk; BLOCKS: the subtree, by its place among the sender's, or 0; ROUND,
-               PASSED: as said above */
-    uint32_t n;      /* pieces, blocks, parts, numbers, items */
+               PASSED: as said above; CAME, DECIDED: words of a host's seats, a bit for each */
+    uint32_t n;      /* pieces, blocks, parts, numbers, items, words */
     uint64_t number; /* of the batch, in the run */
-    bool flag;       /* PIECES of a batch, ROUND: the sender wants to stop; TERMS: there is more of the gradient in BLOCKS */
-    bool halves;     /* BLOCKS, TERMS: floats are bfloat16 (bfloat16.h) */
+    bool
+        flag; /* PIECES of a batch, ROUND, CAME: the sender wants to stop; TERMS: there is more of the gradient in BLOCKS; DECIDED:
+                        nobody has work left in the epoch */
+    bool halves; /* BLOCKS, TERMS: floats are bfloat16 (bfloat16.h) */
     const unsigned char *entries;
 };
 
@@ -55,6 +59,7 @@ struct shmt_parcel {
 #define SHMT_MOST_PARCEL_PIECES 1024
 #define SHMT_MOST_PARCEL_TERMS  65536
 #define SHMT_MOST_PARCEL_PASSED 8192
+#define SHMT_MOST_PARCEL_WORDS  (8 + SHMT_MAX_HOSTS * SHMT_SEAT_WORDS)
 
 /* ---- writing ---- */
 
@@ -69,7 +74,7 @@ void shmt_parcel_put_terms(unsigned char *entries, const struct shmt_far_terms *
 /* The same, of a parcel with `halves`: values are rounded, if they are not yet. */
 void shmt_parcel_put_half_block(unsigned char *entries, uint32_t i, uint64_t block, const float values[SHMT_FAR_BLOCK]);
 void shmt_parcel_put_half_terms(unsigned char *entries, const struct shmt_far_terms *terms);
-void shmt_parcel_put_number(unsigned char *entries, uint32_t i, uint64_t number); /* ROUND, PASSED */
+void shmt_parcel_put_number(unsigned char *entries, uint32_t i, uint64_t number); /* ROUND, PASSED, CAME, DECIDED */
 
 /* The first n entries are all that there are. */
 void shmt_parcel_end(struct shmt_payload *payload, uint32_t n);
@@ -81,8 +86,7 @@ bool shmt_parcel_read(const unsigned char *bytes, uint64_t n_bytes, struct shmt_
 void shmt_parcel_piece(const struct shmt_parcel *parcel, uint32_t i, struct shmt_far_piece *out);
 /* As long as the parcel. Of one with `halves` the values are written to values_out (n), else that may be NULL. */
 void shmt_parcel_terms(const struct shmt_parcel *parcel, float *values_out, struct shmt_far_terms *out);
-uint64_t shmt_parcel_number(const struct shmt_parcel *parcel,
-                            uint32_t i); /* ROUND, PASSED; BLOCKS, PARTS: of the block, without its
-                                                                               values */
+/* ROUND, PASSED, CAME, DECIDED; BLOCKS, PARTS: of the block, without its values. */
+uint64_t shmt_parcel_number(const struct shmt_parcel *parcel, uint32_t i);
 uint64_t shmt_parcel_block(const struct shmt_parcel *parcel, uint32_t i, float values_out[SHMT_FAR_BLOCK]);
 uint64_t shmt_parcel_part(const struct shmt_parcel *parcel, uint32_t i, struct shmt_merge_part *out);

@@ -300,20 +300,6 @@ static void pace(struct shmt_exchange *x, const struct taken *taken) {
     }
 }
 
-/* The items of the next epoch, by how long each host took for those of this one. Whoever has to wait for the slowest worker's clock gains
- * nothing by having more of them. */
-static void deal_next(struct shmt_exchange *x) {
-    struct shmt_shares next;
-    uint64_t busy_ns[SHMT_MAX_HOSTS], done[SHMT_MAX_HOSTS];
-    if (x->at.spec->policy.staleness != SHMT_STALENESS_INF) return;
-    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) {
-        busy_ns[host] = shmt_exchange_is_other(x, host) ? x->heard[host].busy_ns : x->busy_ns;
-        done[host] = shmt_passing_done(x, host);
-    }
-    shmt_shares_by_speed(ops(x)->dealt(x->seat), done, busy_ns, &next);
-    ops(x)->deal(x->seat, &next);
-}
-
 static int epoch(struct shmt_exchange *x) {
     bool told = false;
     int rc = ops(x)->begin(x->seat);
@@ -330,7 +316,8 @@ static int epoch(struct shmt_exchange *x) {
         if (x->error.status != 0) return x->error.status;
     }
     if (rc < 0) return rc;
-    deal_next(x);
+    /* whoever has to wait for the slowest worker's clock gains nothing by having more items */
+    if (x->at.spec->policy.staleness == SHMT_STALENESS_INF) shmt_exchange_deal_by_speed(x);
     return ops(x)->end(x->seat, x->stop);
 }
 

@@ -129,6 +129,48 @@ struct shmt_far_merge_ops {
     int (*publish)(struct shmt_seat *seat, bool others_work, bool stop);
 };
 
+#define SHMT_SEAT_WORDS (SHMT_MAX_SEATS / 64) /* with a bit for each seat of a host */
+
+/* Who of this host has come to the round that is open. What has come stays there until the round is closed. */
+struct shmt_far_look {
+    uint64_t round;                                      /* its number: so many are closed */
+    uint64_t items;                                      /* of this epoch, whose gradients were offered by now */
+    uint64_t examples;                                   /* of the gradients that are in */
+    uint32_t working;                                    /* seats that have work */
+    uint64_t in[SHMT_SEAT_WORDS], late[SHMT_SEAT_WORDS]; /* whose gradients are; of these, who had missed its round */
+};
+
+/* What all hosts have made a round of. */
+struct shmt_far_round {
+    uint64_t round;
+    uint64_t step;      /* of the epoch, for the rate */
+    uint64_t examples;  /* of all gradients of all hosts */
+    const uint64_t *in; /* whose of this host's seats are in it */
+};
+
+/* Rounds with a quorum (link/quorums.c). The link alone closes rounds here. It does not wait for workers, but for `end`; epochs, items and
+ * stops are as in the live modes: by the entries begin, piece, put_piece, dealt, deal and stop of those. */
+struct shmt_far_quorum_ops {
+    void (*look)(struct shmt_seat *seat, struct shmt_far_look *out);
+
+    /* Whether all that is closed is applied; brings on what nobody is at. 1: it is, and what was put is forgotten; 0: somebody is at it; or
+     * a status. Before anything is put for the next round. */
+    int (*settle)(struct shmt_seat *seat);
+
+    /* These are this host's members of the open round; and the sum of their gradients of block `block` of the flat array. false: it is
+     * zero, and `out` is not written. */
+    void (*choose)(struct shmt_seat *seat, const uint64_t *in);
+    bool (*sum)(struct shmt_seat *seat, uint64_t block, float *out);
+
+    /* The sum of all hosts' gradients of that block; what is not put is zero. Then the round is closed, and workers apply it. */
+    void (*put)(struct shmt_seat *seat, uint64_t block, const float *sum);
+    void (*close)(struct shmt_seat *seat, const struct shmt_far_round *of);
+
+    /* Nobody of any host has work left in this epoch. `stop`: the run ends with it, on all hosts. Waits until all of this host's workers
+     * have come. */
+    int (*end)(struct shmt_seat *seat, bool stop);
+};
+
 /* The list of terms of a chunk's gradient (update/terms.h), which may be at any address. */
 struct shmt_far_terms {
     uint32_t n;
@@ -181,6 +223,7 @@ struct shmt_far_ops {
     const struct shmt_far_live_ops *live;
     const struct shmt_far_merge_ops *merges;
     const struct shmt_far_passing_ops *passing;
+    const struct shmt_far_quorum_ops *quorums;
 
     /* All is put, and all hosts agree whether the run ends behind this batch. Waits until it is applied. */
     int (*publish)(struct shmt_seat *seat, bool stop);

@@ -110,9 +110,16 @@ static int check_hosts(const struct shmt_spec *spec, struct shmt_error *e) {
     if (spec->hosts.n > SHMT_MAX_HOSTS || spec->hosts.self >= spec->hosts.n)
         return shmt_refuse(e, "at most %d hosts, whose ranks begin with 0", SHMT_MAX_HOSTS);
     const bool live = shmt_policy_is_live(&spec->policy), meets = shmt_policy_meets_to_merge(&spec->policy);
-    if ((!shmt_policy_is_batched(&spec->policy) && !live) || spec->fits)
+    const bool quorum = shmt_policy_has_rounds(&spec->policy) && spec->policy.quorum != SHMT_QUORUM_ALL;
+    if ((!shmt_policy_is_batched(&spec->policy) && !live && !quorum) || spec->fits)
         return shmt_refuse(
-            e, "over several hosts only --mode sync, allreduce, async, hogwild, ssp, local and node are possible so far");
+            e,
+            "over several hosts only --mode sync, allreduce, async, hogwild, ssp, local, node and backup are possible so far");
+    if (quorum && (spec->hosts.wire != SHMT_WIRE_F32 || (spec->hosts.top_k > 0 && spec->hosts.top_k < 1)))
+        return shmt_refuse(
+            e,
+            "over several hosts the gradients of a quorum are sent whole, as they are: leave out wire and top-k, or "
+            "use --mode sync, async, hogwild, ssp or node");
     if (spec->hosts.wire > SHMT_WIRE_BF16 || !(spec->hosts.top_k >= 0 && spec->hosts.top_k <= 1))
         return shmt_refuse(e, "hosts send floats as f32 or bf16, and a share from 0 to 1 of what has changed");
     if (meets && (spec->hosts.wire != SHMT_WIRE_F32 || (spec->hosts.top_k > 0 && spec->hosts.top_k < 1)))
@@ -173,7 +180,7 @@ static int check_hot(const struct shmt_spec *spec, struct shmt_error *e) {
 }
 
 int shmt_spec_check(const struct shmt_spec *spec, struct shmt_error *e) {
-    int rc = shmt_policy_check(&spec->policy, spec->n_workers, e);
+    int rc = shmt_policy_check(&spec->policy, shmt_spec_all_workers(spec), e);
     if (rc == 0) rc = check_work(spec, e);
     if (rc == 0) rc = check_place(spec, e);
     if (rc == 0) rc = check_hosts(spec, e);

@@ -65,6 +65,7 @@ struct shmt_hosts_plan {
     uint32_t n, self;
     uint32_t wire; /* enum shmt_wire */
     float top_k;   /* live modes: the share of the blocks that have changed which is sent in a round; 0 or 1: all of them */
+    uint32_t n_workers, n_seats; /* of all hosts together; 0: not known, each has as many as this one */
 };
 #define SHMT_MAX_HOSTS 64
 
@@ -128,6 +129,16 @@ static inline uint32_t shmt_seats_of_worker(const struct shmt_spec *spec) {
 /* Whether there are other hosts, and so a seat for the link (ps/far.h). */
 static inline bool shmt_spec_is_linked(const struct shmt_spec *spec) { return spec->hosts.n > 1; }
 
+/* Of all hosts together: an update is of so many of these, and items are equal parts of a batch for so many seats. */
+static inline uint32_t shmt_spec_all_workers(const struct shmt_spec *spec) {
+    if (!shmt_spec_is_linked(spec)) return spec->n_workers;
+    return spec->hosts.n_workers > 0 ? spec->hosts.n_workers : spec->hosts.n * spec->n_workers;
+}
+static inline uint32_t shmt_spec_all_seats(const struct shmt_spec *spec) {
+    if (!shmt_spec_is_linked(spec)) return spec->n_seats - spec->n_guests;
+    return spec->hosts.n_seats > 0 ? spec->hosts.n_seats : spec->hosts.n * spec->n_seats;
+}
+
 /* Whether sums of batches are rounded on their way: then this host, too, adds up those of its own that the others get (ps/far.h). */
 static inline bool shmt_spec_rounds_sums(const struct shmt_spec *spec) {
     return shmt_spec_is_linked(spec) && spec->hosts.wire != SHMT_WIRE_F32 && shmt_policy_is_batched(&spec->policy);
@@ -138,10 +149,13 @@ static inline uint32_t shmt_spec_far_without(const struct shmt_spec *spec) {
     return shmt_spec_rounds_sums(spec) ? spec->hosts.n : spec->hosts.self;
 }
 
-/* How hosts exchange what their workers learn, besides the sums of batches: all of them meet to merge their copies (link/merges.c), or
- * their links go through rounds while workers go on (link/rounds.c). */
+/* How hosts exchange what their workers learn, besides the sums of batches: all of them meet to merge their copies (link/merges.c), some
+ * of them make an update together (link/quorums.c), or their links go through rounds while workers go on (link/rounds.c). */
 static inline bool shmt_spec_merges_over_hosts(const struct shmt_spec *spec) {
     return shmt_spec_is_linked(spec) && shmt_policy_meets_to_merge(&spec->policy);
+}
+static inline bool shmt_spec_has_quorum_of_hosts(const struct shmt_spec *spec) {
+    return shmt_spec_is_linked(spec) && shmt_policy_has_rounds(&spec->policy);
 }
 static inline bool shmt_spec_has_rounds_of_hosts(const struct shmt_spec *spec) {
     return shmt_spec_is_linked(spec) && shmt_policy_is_live(&spec->policy) && !shmt_policy_meets_to_merge(&spec->policy);

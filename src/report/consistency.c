@@ -9,7 +9,8 @@ static int has_equal_copies(const struct shmtrain_report *r) { return r->replica
 static int has_replicas(const struct shmtrain_report *r) {
     return r->replicas && r->replicas[0] && strcmp(r->replicas, "one") != 0 && !has_equal_copies(r);
 }
-static int has_quorum(const struct shmtrain_report *r) { return is_aggregate(r) && r->quorum < r->workers; }
+static uint32_t all_workers(const struct shmtrain_report *r) { return r->all_workers > 0 ? r->all_workers : r->workers; }
+static int has_quorum(const struct shmtrain_report *r) { return is_aggregate(r) && r->quorum < all_workers(r); }
 
 /* A point that is no mode's has its axes for a name. */
 static int has_name(const struct shmtrain_report *r) { return strncmp(r->mode, r->write, strlen(r->write)) != 0; }
@@ -23,7 +24,7 @@ static void add_axes(char *out, size_t bytes, const struct shmtrain_report *r) {
     else
         shmt_add_item(out, bytes, 0, "staleness %" PRIu64, r->staleness);
     if (has_quorum(r)) {
-        shmt_add_item(out, bytes, 0, "quorum %" PRIu32 " of %" PRIu32, r->quorum, r->workers);
+        shmt_add_item(out, bytes, 0, "quorum %" PRIu32 " of %" PRIu32, r->quorum, all_workers(r));
         shmt_add_item(out, bytes, 0, "late %s", r->late);
     }
     if (has_equal_copies(r)) shmt_add_item(out, bytes, 0, "replicas equal");
@@ -36,9 +37,9 @@ static void add_axes(char *out, size_t bytes, const struct shmtrain_report *r) {
 
 /* Everybody's gradient is of an equal part of the batch. */
 static void say_quorum(char *out, size_t bytes, const struct shmtrain_report *r) {
-    const uint32_t part = r->batch / r->workers, n = r->quorum * part;
+    const uint32_t part = r->batch / all_workers(r), n = r->quorum * part;
     shmt_add_item(out, bytes, 1, "updates of %" PRIu32 " example%s: the first %" PRIu32 " of %" PRIu32 " gradients of %" PRIu32,
-                  n, shmt_plural(n), r->quorum, r->workers, part);
+                  n, shmt_plural(n), r->quorum, all_workers(r), part);
     if (strcmp(r->late, "fold") == 0) shmt_add_item(out, bytes, 0, "and those that came late");
 }
 

@@ -70,16 +70,17 @@ static void note_idle_workers(const struct shmt_run *run) {
 /* Whoever asked for another quorum or batch should know. */
 static void note_rounds(const struct shmt_run *run) {
     const struct shmt_spec *spec = &run->spec;
+    const uint32_t n_workers = shmt_spec_all_workers(spec);
     if (run->quorum_of_all)
         shmt_log(&run->call->log, "a quorum of all %u worker%s has no effect: an update waits for all gradients, as in sync",
-                 spec->n_workers, spec->n_workers == 1 ? "" : "s");
+                 n_workers, n_workers == 1 ? "" : "s");
     const bool rounded = shmt_policy_has_rounds(&spec->policy) && run->config->batch > 0 && spec->batch != run->config->batch;
     if (rounded && run->from)
         shmt_log(&run->call->log, "a worker's part of a batch stays %u examples: a batch of %u workers is of %u", spec->item,
-                 spec->n_workers, spec->batch);
+                 n_workers, spec->batch);
     else if (rounded)
         shmt_log(&run->call->log, "a batch of %llu for %u workers is rounded up to %u", (unsigned long long)run->config->batch,
-                 spec->n_workers, spec->batch);
+                 n_workers, spec->batch);
 }
 
 /* ---- a run ---- */
@@ -260,6 +261,7 @@ int shmt_run_function(struct shmt_run *run, shmtrain_worker *worker, void *arg) 
     if (rc == 0) rc = shmt_hosts_settle_newest(run, run->checkpoints->from_path);
     if (rc == 0) rc = shmt_lease_begin(run);
     if (rc == 0) rc = shmt_crew_make(run->call, run->config, run->backend, SHMT_SEAT_OF_FUNCTION, &crew);
+    if (rc == 0) rc = shmt_hosts_count(run, crew.n_workers, crew.n_seats);
     if (rc == 0) rc = shmt_spec_of_config(run, &crew, NULL, run->n_examples, &run->spec);
     if (rc == 0) rc = shmt_recording_plan(run, crew.n_threads);
     if (rc == 0) {

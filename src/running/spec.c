@@ -18,6 +18,7 @@
 #include "fitting/defaults.h"
 #include "fitting/fit.h"
 #include "fitting/penalty.h"
+#include "hosts/hosts.h"
 #include "keeping/checkpoint.h"
 #include "keeping/parameters.h"
 #include "naming/manifest.h"
@@ -139,6 +140,19 @@ static void choose_copies(struct shmt_run *run, const struct shmtrain_model *mod
     shmt_axes_take(&c->axes, p);
 }
 
+/* Of all hosts; where these are only planned, each has as many as this one. */
+static uint32_t all_workers(const struct shmt_run *run, const struct shmt_crew *crew) {
+    const uint32_t n_hosts = run->config->parsed.hosts.n;
+    if (n_hosts <= 1) return crew->n_workers;
+    return run->hosts->n_workers > 0 ? run->hosts->n_workers : n_hosts * crew->n_workers;
+}
+
+static uint32_t all_seats(const struct shmt_run *run, const struct shmt_crew *crew) {
+    const uint32_t n_hosts = run->config->parsed.hosts.n;
+    if (n_hosts <= 1) return crew->n_seats;
+    return run->hosts->n_seats > 0 ? run->hosts->n_seats : n_hosts * crew->n_seats;
+}
+
 /* A checkpoint goes on with any number of workers. So where fewer of them go on than an update waited for, it waits for all. */
 static void fit_quorum(const struct shmt_run *run, uint32_t n_workers, struct shmt_policy *p) {
     const struct shmt_checkpoint *from = run->from ? shmt_checkpoint_of(run->from) : NULL;
@@ -164,11 +178,12 @@ static int policy_of_config(struct shmt_run *run, const struct shmtrain_model *m
     shmt_axes_take(&run->config->axes, out);
     choose_copies(run, model, crew, out, hot_out);
     const bool quorum = out->quorum != SHMT_QUORUM_ALL;
-    fit_quorum(run, crew->n_workers, out);
-    int rc = shmt_policy_settle(out, crew->n_workers, &run->call->error);
+    const uint32_t n_workers = all_workers(run, crew);
+    fit_quorum(run, n_workers, out);
+    int rc = shmt_policy_settle(out, n_workers, &run->call->error);
     if (rc == 0) settle_one_node(run, crew->machine.placement.n_nodes, out);
     if (rc == 0) rc = shmt_deaths_settle(run, crew, out, run->deaths);
-    keep_quorum(run, crew->n_workers, rc == 0 && quorum, out);
+    keep_quorum(run, n_workers, rc == 0 && quorum, out);
     return rc;
 }
 
@@ -242,7 +257,7 @@ static uint32_t item_of_hosts(const struct shmt_run *run, const struct shmt_poli
 static uint32_t item_of_config(const struct shmt_run *run, const struct shmt_policy *policy, const struct shmtrain_model *model,
                                uint32_t hot, uint64_t n_examples, const struct shmt_crew *crew) {
     const struct shmt_config *c = run->config;
-    if (shmt_policy_has_rounds(policy)) return (uint32_t)shmt_ceil_div(run->batch, crew->n_seats);
+    if (shmt_policy_has_rounds(policy)) return (uint32_t)shmt_ceil_div(run->batch, all_seats(run, crew));
     if (c->parsed.hosts.n > 1) return item_of_hosts(run, policy, model, n_examples);
     const uint64_t fair = shmt_ceil_div(n_examples, 4 * (uint64_t)crew->n_seats);
     const uint64_t item = c->item ? c->item : usual_item(run, policy, model, hot, n_examples, crew);
@@ -438,7 +453,7 @@ int shmt_spec_of_config(struct shmt_run *run, const struct shmt_crew *crew, cons
                               .n_examples = n_examples,
                               .epochs = (uint32_t)shmt_defaults_epochs(run, model, n_examples),
                               .max_steps = c->steps ? c->steps : SHMT_NO_LIMIT,
-                              .batch = batch_of_config(&policy, crew->n_seats, run->batch),
+                              .batch = batch_of_config(&policy, all_seats(run, crew), run->batch),
                               .n_chunks = chunks_of_config(c, model, run->batch),
                               .policy = policy,
                               .hot_floats = hot,
@@ -458,8 +473,12 @@ int shmt_spec_of_config(struct shmt_run *run, const struct shmt_crew *crew, cons
                               .trace_events = c->trace[0] || run->keeps_events ? TRACE_EVENTS : 0,
                               .head_bytes = c->name[0] ? sizeof(struct shmt_head) : 0};
     if (c->parsed.hosts.n > 1)
-        out->hosts = (struct shmt_hosts_plan){
-            .n = c->parsed.hosts.n, .self = shmt_config_host(c), .wire = (uint32_t)c->wire, .top_k = (float)c->top_k};
+        out->hosts = (struct shmt_hosts_plan){.n = c->parsed.hosts.n,
+                                              .self = shmt_config_host(c),
+                                              .wire = (uint32_t)c->wire,
+                                              .top_k = (float)c->top_k,
+                                              .n_workers = all_workers(run, crew),
+                                              .n_seats = all_seats(run, crew)};
     out->pauses = pauses_of_config(run);
     out->spin_ns = crew->kind == &SHMT_TEAM_FIBERS ? 0 : SPIN_NS; /* where time passes only for who sleeps */
     const uint64_t cpus = shmt_topo_cpus(crew->topo), others = out->hosts.n > 1 ? LINK_THREADS : 0;

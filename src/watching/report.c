@@ -80,7 +80,8 @@ void shmt_report_describe(struct shmt_run *run, uint32_t n_threads) {
     r->with_accuracy = run->job.model ? run->job.model->task != SHMTRAIN_REGRESSION : run->job.classifies;
     r->with_auc = run->job.model && run->job.model->task == SHMTRAIN_BINARY;
     r->columns = spec->row_places ? "by frequency" : "given";
-    r->quorum = shmt_policy_needed(policy->quorum, spec->n_workers);
+    r->quorum = shmt_policy_needed(policy->quorum, shmt_spec_all_workers(spec));
+    r->all_workers = shmt_spec_all_workers(spec);
     r->threads = n_threads;
     r->tolerance = r->choice_loss = NAN;
     r->scaled = run->standard->scale != NULL;

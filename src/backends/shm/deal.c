@@ -9,6 +9,7 @@ void shmt_shm_deal_begin(struct shmt_shm_seat *p) {
     const struct shmt_store *store = p->store;
     const struct shmt_spec *spec = &store->spec;
     const bool shares = store->layout.links > 0;
+    if (shmt_shm_is_link(p)) return;
     p->share_epoch = p->epoch;
     p->passed = 0;
     if (shares) shmt_share_of(&store->shares[p->epoch % 2], spec->hosts.self, &p->share);

@@ -134,6 +134,7 @@ static void place_all(const struct shmt_spec *spec, struct shmt_layout *plan, ui
 static uint32_t count_far_nodes(const struct shmt_spec *spec) {
     struct shmt_subtree node[SHMT_MAX_HOSTS * SHMT_MAX_STACK];
     const bool sums = shmt_spec_is_linked(spec) && shmt_policy_is_batched(&spec->policy);
+    if (shmt_spec_has_quorum_of_hosts(spec)) return 1;
     return sums ? shmt_far_nodes(spec->n_chunks, spec->hosts.n, shmt_spec_far_without(spec), node, NULL) : 0;
 }
 

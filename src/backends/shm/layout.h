@@ -148,7 +148,8 @@ struct shmt_shm_passing {
     PART(control, struct shmt_shm_control, 1, sizeof(struct shmt_shm_control), SHMT_LINE)                                      \
     PART(front, struct shmt_shm_front, seats + l->links, sizeof(struct shmt_shm_front), SHMT_LINE)                             \
     PART(slot, struct shmt_shm_slot, seats + l->links, sizeof(struct shmt_shm_slot), SHMT_LINE)                                \
-    PART(offer, struct shmt_shm_offer, l->n_slices ? seats : 0, sizeof(struct shmt_shm_offer), SHMT_LINE) /* rounds */         \
+    PART(offer, struct shmt_shm_offer, l->n_slices ? seats + l->links : 0, sizeof(struct shmt_shm_offer),                      \
+         SHMT_LINE) /* rounds */                                                                                               \
     PART(slice, struct shmt_shm_slice, l->n_slices, sizeof(struct shmt_shm_slice), SHMT_LINE)                                  \
     PART(ledger, struct shmt_shm_piece, pieces, sizeof(struct shmt_shm_piece), SHMT_LINE)                                      \
     PART(locks, _Atomic uint32_t, n_locks(spec), sizeof(uint32_t), SHMT_LINE) /* of rows */                                    \
@@ -175,7 +176,7 @@ struct shmt_shm_passing {
     PART(reduced_map, unsigned char, l->equal, l->flat.n / SHMT_TOUCH_FLOATS, 4096) /* by lines, where it is not 0 */          \
     PART(ready, _Atomic uint64_t, l->equal || l->tells ? seats : 0, l->ready_words * sizeof(uint64_t),                         \
          SHMT_LINE)                             /* batches/ready.c */                                                          \
-    PART(far, float, l->far_nodes, array, 4096) /* many hosts: sums of the others' subtrees (batches/far.c), */                \
+    PART(far, float, l->far_nodes, array, 4096) /* many hosts: sums of subtrees, or of rounds (batches/, rounds/far*.c), */    \
     PART(far_map, unsigned char, l->touched ? l->far_nodes : 0, l->map_bytes, SHMT_LINE) /* and their touched maps */          \
     PART(merged, uint8_t, merges ? shmt_far_blocks(l->flat.n) : 0, 1,                                                          \
          SHMT_LINE) /* many hosts: 1: blocks that a merge has changed */                                                       \
@@ -213,7 +214,7 @@ struct shmt_shm_layout {
     bool equal;           /* replicas are equal copies */
     bool tells;           /* many hosts: the link is told of each table that is complete (batches/ready.c) */
     uint32_t links;       /* 1: there are other hosts, and behind the workers' seats the link's (ps/far.h); 0 */
-    uint32_t far_nodes;   /* subtrees of the other hosts; of all, where the link rounds sums */
+    uint32_t far_nodes;   /* subtrees of the other hosts; of all, where the link rounds sums; rounds: 1, all hosts' gradients */
     bool base;            /* whether each replica has a base copy (update/merge.h) */
     uint32_t merge_mask;  /* merge locks - 1; meaningless where there are none */
     uint64_t page_bytes;  /* that ranges of memory are aligned to */

@@ -174,6 +174,7 @@ extern const struct shmt_far_ops SHMT_SHM_FAR;                 /* batches/far.c 
 extern const struct shmt_far_live_ops SHMT_SHM_FAR_LIVE;       /* live/far_live.c, */
 extern const struct shmt_shm_engine SHMT_SHM_LINK;             /* ... and the engine of its seat */
 extern const struct shmt_far_merge_ops SHMT_SHM_FAR_MERGES;    /* replicas/far_merges.c */
+extern const struct shmt_far_quorum_ops SHMT_SHM_FAR_QUORUMS;  /* rounds/far_rounds.c */
 extern const struct shmt_far_passing_ops SHMT_SHM_FAR_PASSING; /* live/passing.c */
 
 /* live/passing.c: what was passed on to this host, when all of its own is taken: 1: *piece_out; 0: there is nothing more in this epoch, or

@@ -137,7 +137,7 @@ static struct shmt_ring *ring(struct shmt_store *store) {
 /* clang-format off */
 const struct shmt_far_ops SHMT_SHM_FAR = {
     .live = &SHMT_SHM_FAR_LIVE, .merges = &SHMT_SHM_FAR_MERGES, .passing = &SHMT_SHM_FAR_PASSING,
-    .pulse = pulse, .traffic = traffic, .ring = ring,
+    .quorums = &SHMT_SHM_FAR_QUORUMS, .pulse = pulse, .traffic = traffic, .ring = ring,
     .claim = claim, .ready = ready, .holds = holds, .gather = gather, .sum = sum, .put = put,
     .terms = terms, .put_terms = put_terms, .piece = piece, .put_piece = put_piece,
     .publish = publish};

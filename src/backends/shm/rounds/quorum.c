@@ -16,7 +16,7 @@ static uint64_t closed_of(uint64_t word) { return word >> SHMT_RANK_BITS; }
 static struct shmt_shm_list *list_of(const struct shmt_store *store, uint64_t word) {
     const uint64_t rank = word & ((1u << SHMT_RANK_BITS) - 1);
     if (rank == 0) return NULL;
-    return &store->offer[shmt_min_u64(rank, store->spec.n_seats) - 1].list[(closed_of(word) - 1) % 2];
+    return &store->offer[shmt_min_u64(rank, store->layout.offer.n) - 1].list[(closed_of(word) - 1) % 2];
 }
 
 static uint32_t n_words(const struct shmt_store *store) { return (uint32_t)shmt_ceil_div(store->spec.n_seats, 64); }
@@ -76,12 +76,24 @@ static bool look_around(struct look *look, uint32_t *missing_out) {
     return shmt_attendance_is_enough(&look->all, asked(&store->spec));
 }
 
-/* The list of the round that I would close, into my own offer; `before`: the word that I have seen. The words are stored with
- * release: see rounds_priv.h. */
+/* A list, into my own offer; `before`: the word that I have seen. The words are stored with release: see rounds_priv.h. */
+static void write_words(const struct shmt_shm_seat *p, uint64_t before, const struct shmt_far_round *of) {
+    const struct shmt_store *store = p->store;
+    const struct shmt_shm_list *last = list_of(store, before);
+    struct shmt_shm_list *mine = &store->offer[p->seat.rank].list[of->round % 2];
+    SHMT_POINT("list:before");
+    for (uint32_t i = 0; i < n_words(store); i++) {
+        store_release(&mine->in[i], of->in[i]);
+        store_release(&mine->turned[i], (last ? load_acquire(&last->turned[i]) : 0) ^ of->in[i]);
+    }
+    SHMT_POINT("list:half");
+    store_release(&mine->examples, of->examples);
+    store_release(&mine->step, of->step);
+}
+
+/* The list of the round that I would close. */
 static void write_list(const struct look *look, uint64_t before) {
     const struct shmt_store *store = look->p->store;
-    const struct shmt_shm_list *last = list_of(store, before);
-    struct shmt_shm_list *mine = &store->offer[look->p->seat.rank].list[look->round % 2];
     uint64_t examples = 0, items = 0;
     for (uint32_t seat = 0; seat < store->spec.n_seats; seat++) {
         const bool in = look->in[seat / 64] >> seat % 64 & 1;
@@ -90,15 +102,12 @@ static void write_list(const struct look *look, uint64_t before) {
         items += load_relaxed(&store->offer[seat].items);
         if (in) examples += load_relaxed(&store->offer[seat].examples[0]);
     }
-    SHMT_POINT("list:before");
-    for (uint32_t i = 0; i < n_words(store); i++) {
-        store_release(&mine->in[i], look->in[i]);
-        store_release(&mine->turned[i], (last ? load_acquire(&last->turned[i]) : 0) ^ look->in[i]);
-    }
-    SHMT_POINT("list:half");
-    store_release(&mine->examples, examples);
     const uint64_t step = items - look->all.arrived - look->all.late;
-    store_release(&mine->step, shmt_shm_replays(look->p) ? look->p->rounds->taped.closing : step);
+    const struct shmt_far_round of = {.round = look->round,
+                                      .step = shmt_shm_replays(look->p) ? look->p->rounds->taped.closing : step,
+                                      .examples = examples,
+                                      .in = look->in};
+    write_words(look->p, before, &of);
 }
 
 /* For my tape: relaxed, the words are mine. */
@@ -126,9 +135,11 @@ static bool close_round(const struct look *look) {
     return true;
 }
 
-/* Whether I can close the round. */
+/* Whether I can close the round. Over many hosts the link does, which alone knows who has come to the others. */
 static bool is_complete(struct look *look, uint32_t *missing_out) {
+    if (shmt_shm_has_link(look->p->store)) *missing_out = look->p->store->spec.n_seats; /* unless it is one of ours */
     const bool enough = look_around(look, missing_out);
+    if (shmt_shm_has_link(look->p->store)) return false;
     if (!shmt_shm_replays(look->p)) return enough;
     *missing_out = UINT32_MAX;
     return shmt_shm_tape_closes(look->p, look->round, look->all.arrived + look->all.late);
@@ -159,7 +170,18 @@ int shmt_shm_wait_for_round(struct shmt_shm_seat *p, uint64_t round) {
 void shmt_shm_close_for_the_dead(struct shmt_shm_seat *p) {
     struct look look = {.p = p, .round = shmt_shm_rounds_closed(p->store)};
     uint32_t missing;
+    if (shmt_shm_has_link(p->store)) return; /* all come again there */
     if (look_around(&look, &missing)) (void)close_round(&look);
+}
+
+void shmt_shm_close_as_decided(struct shmt_shm_seat *p, const struct shmt_far_round *of) {
+    _Atomic uint64_t *round = &p->store->control->round;
+    write_words(p, load_relaxed(round), of); /* relaxed: nobody else writes it */
+    SHMT_POINT("far-round:listed");
+    /* release: the list, and the sum of all hosts' gradients; pairs with the acquire of whoever looks at the word */
+    store_release(round, (of->round + 1) << SHMT_RANK_BITS | (p->seat.rank + 1));
+    SHMT_POINT("far-round:closed");
+    shmt_gates_notify(&p->clocks);
 }
 
 /* ---- reading lists ---- */

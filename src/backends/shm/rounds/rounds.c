@@ -26,7 +26,7 @@ static void share(struct shmt_shm_seat *p) {
     p->first = r->applied = p->clock;                  /* nobody has begun yet, and all slices have had the same updates */
     r->items = load_relaxed(&p->store->control->step); /* relaxed: published by the meeting, or before workers exist */
     r->recipe.update = UINT64_MAX;
-    if (!shmt_shm_has_quorum(p->store)) return;
+    if (!shmt_shm_has_quorum(p->store) || shmt_shm_is_link(p)) return;
     r->turned = shmt_shm_turned(p);                               /* I have no offer that could turn it */
     p->done = load_relaxed(&p->store->offer[p->seat.rank].items); /* relaxed: my own word, or as above */
 }
@@ -110,7 +110,7 @@ static uint64_t last_clock(const struct shmt_shm_seat *p) {
 
 /* With a quorum: of seats that have died and do not come again. A round may have been closed and not applied; then one may have been
  * offered a gradient, and not been closed. */
-static int finish_rounds(struct shmt_shm_seat *p) {
+static int finish_quorum(struct shmt_shm_seat *p) {
     const int rc = shmt_shm_apply_until(p, shmt_shm_rounds_closed(p->store));
     if (rc < 0) return rc;
     SHMT_POINT("finish:applied");
@@ -119,10 +119,10 @@ static int finish_rounds(struct shmt_shm_seat *p) {
 }
 
 /* I have run out of work: when all have, what is left to be applied is. */
-static int finish(struct shmt_shm_seat *p) {
+int shmt_shm_finish_rounds(struct shmt_shm_seat *p) {
     const int rc = shmt_shm_pass_stage(p, SHMT_STAGE_FINISH);
     if (rc < 0) return rc;
-    return shmt_shm_has_quorum(p->store) ? finish_rounds(p) : shmt_shm_apply_until(p, last_clock(p));
+    return shmt_shm_has_quorum(p->store) ? finish_quorum(p) : shmt_shm_apply_until(p, last_clock(p));
 }
 
 /* ---- with staleness ---- */
@@ -322,7 +322,7 @@ static int resume_work(struct shmt_shm_seat *p) {
 
 static int claim(struct shmt_shm_seat *p) {
     int rc = shmt_shm_deal(p);
-    if (rc == 0) return finish(p);
+    if (rc == 0) return shmt_shm_finish_rounds(p);
     if (rc < 0) return rc;
     if (p->store->spec.tape.use)
         rc = shmt_shm_tape_pull(p);
@@ -353,10 +353,21 @@ static void forget_items(const struct shmt_shm_seat *p) {
         if (!shmt_shm_is_present(store, seat)) store_relaxed(&store->offer[seat].items, 0);
 }
 
+/* Over many hosts the link applies what nobody else is there for, and its counters are nobody's: so the chief's make up for them. All hosts
+ * have made as many updates. relaxed, all: all have met. */
+static void count_for_link(const struct shmt_shm_seat *p) {
+    const struct shmt_store *store = p->store;
+    uint64_t counted = 0;
+    if (p->seat.rank != 0 || !shmt_shm_has_link(store)) return;
+    for (uint32_t seat = 0; seat < store->spec.n_seats; seat++) counted += load_relaxed(&store->slot[seat].counters.updates);
+    bump_relaxed(&p->slot->counters.updates, shmt_shm_rounds_closed(store) - counted);
+}
+
 /* All have met. With staleness all slices have had as many updates as the largest clock says; with a quorum clocks become the
- * number of closed rounds, which none is beyond: see `finish_rounds`. */
+ * number of closed rounds, which none is beyond: see `finish_quorum`. */
 static void align(struct shmt_shm_seat *p) {
     if (shmt_shm_has_quorum(p->store)) p->clock = shmt_shm_rounds_closed(p->store);
+    count_for_link(p);
     if (!p->pausing) forget_items(p);
     shmt_shm_align_clocks(p);
 }
@@ -371,7 +382,9 @@ static uint64_t missed(const struct shmt_shm_seat *p) {
 const struct shmt_shm_engine SHMT_SHM_ROUNDS = {
     .stage = {[SHMT_STAGE_WORK] = {.resume = resume_work},
               [SHMT_STAGE_OFFER] = {.record = record_offer, .names_piece = true, .resume = resume_offer},
-              [SHMT_STAGE_FINISH] = {.work = shmt_shm_stop_counting, .wait = shmt_shm_wait_epoch, .resume = finish}},
+              [SHMT_STAGE_FINISH] = {.work = shmt_shm_stop_counting,
+                                     .wait = shmt_shm_wait_epoch,
+                                     .resume = shmt_shm_finish_rounds}},
     .enter = enter,
     .leave = leave,
     .share = share,

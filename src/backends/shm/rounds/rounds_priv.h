@@ -34,7 +34,10 @@
  *
  * Needed are min(quorum, seats that have work and are not there with a late offer) gradients. A seat that has work arrives, or
  * runs out of it and says so (shmt_gates_wake), so each round is closed in the end. Who arrives looks after having arrived: the last one
- * that is needed sees all (gate.c), and notifies. */
+ * that is needed sees all (gate.c), and notifies.
+ *
+ * Many hosts. There the link alone closes rounds, of which one of all links decides: see far_rounds.c. To the seats that is as if somebody
+ * else of them were always faster. */
 #pragma once
 
 #include "backends/shm/shm_priv.h"
@@ -70,6 +73,8 @@ static inline bool shmt_shm_has_quorum(const struct shmt_store *store) { return 
 
 static inline bool shmt_shm_records(const struct shmt_shm_seat *p) { return p->store->spec.tape.use == SHMT_TAPE_RECORD; }
 
+static inline bool shmt_shm_has_link(const struct shmt_store *store) { return store->layout.links > 0; }
+
 /* Recorded, or replayed: the weights that a seat's gradient is computed on, in the shape of the flat array. */
 static inline float *shmt_shm_pulled(const struct shmt_store *store, uint32_t seat) {
     return store->pulled + seat * (store->layout.pulled.each / sizeof *store->pulled);
@@ -87,7 +92,17 @@ bool shmt_shm_find_recipe(struct shmt_shm_seat *p, uint64_t u);
 /* What the gradient in that buffer of a member of update u counts for: its delay is the number of updates that its weights lacked. */
 float shmt_shm_share_of(const struct shmt_store *store, uint32_t seat, uint32_t slot, uint64_t u);
 
+/* I have run out of work: waits until all have, and until all that is closed is applied. 0 or a status. */
+int shmt_shm_finish_rounds(struct shmt_shm_seat *p);
+
 /* slices.c */
+
+/* The sum of the gradients of the recipe's members over the floats at .. at + n - 1, at most a block, in the order of ranks: in a buffer,
+ * or in scratch[0]. NULL: it is zero. */
+const float *shmt_shm_sum_of_members(const struct shmt_shm_seat *p, uint64_t at, uint64_t n, float (*scratch)[SHMT_SHM_BLOCK]);
+
+/* As shmt_shm_apply_until, and waits for nobody: 1; 0: somebody is at a slice. */
+int shmt_shm_apply_free(struct shmt_shm_seat *p, uint64_t need);
 
 /* Returns when all slices have had the updates below `need`, which are fixed; applies what is missing where nobody else is at
  * it, and waits for those who are. 0; _STOPPED; _USAGE with a sentence in the seat: the store is damaged. */
@@ -119,11 +134,17 @@ int shmt_shm_wait_for_round(struct shmt_shm_seat *p, uint64_t round);
  * come again, gets in now. So no clock is ahead of the rounds that are closed when clocks are aligned. */
 void shmt_shm_close_for_the_dead(struct shmt_shm_seat *p);
 
+/* The link: closes a round of which all hosts know what it is made of. */
+void shmt_shm_close_as_decided(struct shmt_shm_seat *p, const struct shmt_far_round *of);
+
 /* My bit of the lists: it has turned since my last offer if that got in. That offer's round is closed. */
 uint64_t shmt_shm_turned(const struct shmt_shm_seat *p);
 
 /* shmt_shm_find_recipe with a quorum. */
 bool shmt_shm_read_list(struct shmt_shm_seat *p, uint64_t u);
+
+/* far_rounds.c: the sum of all hosts' gradients of the round that was closed last, as above */
+const float *shmt_shm_far_total(const struct shmt_store *store, uint64_t at, uint64_t n);
 
 /* taping.c: of rounds that are recorded or replayed */
 

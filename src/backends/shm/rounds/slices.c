@@ -29,8 +29,7 @@ uint64_t shmt_shm_updates_of_all(const struct shmt_store *store) {
     return least;
 }
 
-/* The sum of the recipe's gradients, in the order of ranks. */
-static const float *sum_of_recipe(const struct shmt_shm_seat *p, uint64_t at, uint64_t n, float (*scratch)[SHMT_SHM_BLOCK]) {
+const float *shmt_shm_sum_of_members(const struct shmt_shm_seat *p, uint64_t at, uint64_t n, float (*scratch)[SHMT_SHM_BLOCK]) {
     const struct shmt_shm_recipe *recipe = &p->rounds->recipe;
     const float *sum = NULL;
     for (uint32_t k = 0; k < recipe->n; k++) {
@@ -49,6 +48,11 @@ static const float *sum_of_recipe(const struct shmt_shm_seat *p, uint64_t at, ui
         sum = scratch[0];
     }
     return sum;
+}
+
+/* The sum of the recipe's gradients, in the order of ranks; over many hosts the link has added up those of all. */
+static const float *sum_of_recipe(const struct shmt_shm_seat *p, uint64_t at, uint64_t n, float (*scratch)[SHMT_SHM_BLOCK]) {
+    return shmt_shm_has_link(p->store) ? shmt_shm_far_total(p->store, at, n) : shmt_shm_sum_of_members(p, at, n, scratch);
 }
 
 static uint32_t adds_of_recipe(const struct shmt_shm_seat *p) { return p->rounds->recipe.n > 0 ? p->rounds->recipe.n - 1 : 0; }
@@ -227,6 +231,15 @@ int shmt_shm_apply_until(struct shmt_shm_seat *p, uint64_t need) {
     }
     if (rc == 0) p->rounds->applied = need;
     return rc;
+}
+
+int shmt_shm_apply_free(struct shmt_shm_seat *p, uint64_t need) {
+    struct walk walk = walk_of(p, need);
+    if (need <= p->rounds->applied) return 1;
+    const int rc = go_over(&walk);
+    if (rc < 0 || walk.missing > 0) return rc;
+    p->rounds->applied = need;
+    return 1;
 }
 
 int shmt_shm_apply_share(struct shmt_shm_seat *p, uint64_t most) {
