@@ -32,9 +32,10 @@ struct world {
     uint64_t seed, draws, n_runs;
     int (*work)(struct host *h, shmtrain_session *s);                         /* of each worker */
     int (*epoch_end)(struct shmtrain_session *s, void *host, uint32_t epoch); /* NULL: note_epoch */
-    const struct shmt_backend *backend_of_link;                               /* NULL: that of all */
-    uint32_t bucket;                                                          /* of links; 0: the usual one */
-    bool begins;                                                              /* workers meet before their first work */
+    void (*lie)(struct shmt_lanes *lanes);      /* of host 1, in the place of its part of the exchange; NULL: it is honest */
+    const struct shmt_backend *backend_of_link; /* NULL: that of all */
+    uint32_t bucket;                            /* of links; 0: the usual one */
+    bool begins;                                /* workers meet before their first work */
     uint32_t n;
     uint32_t rounds; /* that they agree in before they begin */
     struct shmt_loop *loop;

@@ -58,7 +58,8 @@ static bool take(struct shmt_exchange *x, uint32_t from, const struct shmt_parce
 
 static uint64_t most_bytes(const struct shmt_exchange *x, uint32_t from) {
     (void)from;
-    return x->n_blocks * (sizeof(float) * SHMT_FAR_BLOCK + sizeof(uint64_t));
+    const uint64_t passed = shmt_spec_most_passed(x->at.spec) * (sizeof(uint64_t) + sizeof(struct shmt_far_piece));
+    return passed + x->n_blocks * (sizeof(float) * SHMT_FAR_BLOCK + sizeof(uint64_t));
 }
 
 /* ---- what goes ---- */
