@@ -390,6 +390,36 @@ static void a_stop_that_one_host_asks_for_ends_the_epoch_of_all(void **state) {
     }
 }
 
+/* The first items of the epoch were done before, by whomever: they count once in the place of an update, by which its rate goes. */
+static void who_goes_on_within_an_epoch_counts_what_was_done_once(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        struct shmt_error e = {0};
+        begin_quorums(seed);
+        struct shmt_spec spec = spec_for((uint32_t)draw(6));
+        spec.epochs = 1;
+        spec.first_step = shmt_spec_steps(&spec) / 2;
+        make_hosts(&spec, 2 + (uint32_t)draw(MOST_HOSTS - 1));
+        uint32_t done[MOST_ROWS] = {0};
+        double loss[MOST_ROWS] = {0};
+        for (uint64_t step = 0; step < spec.first_step; step++) {
+            done[step] = (uint32_t)shmt_spec_examples_of_step(&spec, step);
+            loss[step] = (double)done[step];
+        }
+        for (uint32_t i = 0; i < g.n; i++)
+            must(shmt_backend_at(0)->store->resume(g.host[i].store, done, loss, &e) == 0, e.text);
+        const struct shmt_loop_spec network = hostile_network();
+        run(&network);
+        must(seen.round[0].step >= spec.first_step && seen.round[0].step < shmt_spec_steps(&spec),
+             "an update is not at its place");
+        must(g.host[0].examples[0] == spec.n_examples, "an example is missing, or counted twice");
+        must(seen.applied + seen.folded + seen.dropped == spec.n_examples - spec.first_step * spec.item,
+             "what was done is done again");
+        for (uint32_t i = 0; i < g.n; i++) must(updates_of(&g.host[i]) == seen.rounds, "a host counts other updates");
+        destroy_hosts();
+    }
+}
+
 static bool link_says(uint32_t host, const char *text) {
     const struct host *h = &g.host[host];
     return h->status[MOST_WORKERS] < 0 && strcmp(h->error[MOST_WORKERS].text, text) == 0;
@@ -461,6 +491,11 @@ static void what_a_quorum_cannot_be_over_hosts_is_refused(void **state) {
     spec.policy.quorum = 8;
     assert_int_equal(shmt_spec_check(&spec, &e), SHMTRAIN_E_USAGE);
     assert_non_null(strstr(e.text, "cannot wait for 8 of 7 workers"));
+    spec.hosts.n_workers = spec.hosts.n_seats = 10000;
+    spec.policy.quorum = SHMT_MAX_SEATS + 1;
+    memset(&e, 0, sizeof e);
+    assert_int_equal(shmt_spec_check(&spec, &e), SHMTRAIN_E_USAGE);
+    assert_non_null(strstr(e.text, "at most 4096 workers"));
     spec.policy.quorum = 6;
     spec.hosts.wire = SHMT_WIRE_BF16;
     memset(&e, 0, sizeof e);
@@ -480,6 +515,7 @@ int main(void) {
         cmocka_unit_test_setup(each_update_is_of_a_quorum_of_all_hosts_and_the_same_on_each, deadline),
         cmocka_unit_test_setup(nobody_waits_for_a_worker_that_is_in_no_round, deadline),
         cmocka_unit_test_setup(a_stop_that_one_host_asks_for_ends_the_epoch_of_all, deadline),
+        cmocka_unit_test_setup(who_goes_on_within_an_epoch_counts_what_was_done_once, deadline),
         cmocka_unit_test_setup(a_host_that_is_lost_or_fails_ends_the_run_of_the_others, deadline),
         cmocka_unit_test_setup(a_host_that_says_what_cannot_be_ends_the_run_and_is_named, deadline)};
     spy_on_links();

@@ -118,6 +118,10 @@ static void a_quorum_is_of_no_more_workers_than_there_are(void **state) {
     for (int rank = 0; rank < 2; rank++) end_with(p[rank], 2, "an update cannot wait for 5 of 4 workers");
     choose_ports(2);
     for (int rank = 1; rank >= 0; rank--)
+        p[rank] = START_HOST(RANK[rank], "-w", "2", "--mode", rank ? "backup:2" : "sync", SPARSE);
+    for (int rank = 0; rank < 2; rank++) end_with(p[rank], 2, "differ in quorum of all hosts' workers: ");
+    choose_ports(2);
+    for (int rank = 1; rank >= 0; rank--)
         p[rank] = START_HOST(RANK[rank], "-q", "--json", "-w", "1", "--mode", "backup:2", "-e", "2", SPARSE);
     hash_of(p[1], quorum);
     end_with(p[0], 0, NULL);

@@ -10,6 +10,7 @@
 
 #include "base/plain.h"
 #include "configuration/role.h"
+#include "hosts/hosts.h"
 #include "keeping/parameters.h"
 #include "ps/spec_fields.h"
 #include "workers/run.h"
@@ -95,7 +96,8 @@ void shmt_agreement_state(struct shmt_run *run, const struct shmt_agreed *what, 
     SHMT_PLAIN_NUMBERS;
     const char *hosts = shmt_role_text(run->config);
     *out = (struct shmt_facts){0};
-    shmt_facts_add(out, "resume", "%s", run->config->resume ? "yes" : "no"); /* first: see newest.c */
+    shmt_facts_add(out, "resume", "%s", run->config->resume ? "yes" : "no");               /* first: see newest.c */
+    shmt_facts_add(out, SHMT_FACT_QUORUM, "%s", run->hosts->n_workers > 0 ? "yes" : "no"); /* next: see shmt_hosts_count */
     shmt_facts_add(out, "version", "%s", PACKAGE_VERSION);
     shmt_facts_add(out, "list of hosts", "%.1800s (%016llx)", hosts, (unsigned long long)hash_more(0, hosts, strlen(hosts)));
     shmt_facts_add(out, "model", "%s%s%s", what->model ? what->model->name : "a worker function", what->model ? " " : "",

@@ -302,29 +302,37 @@ int shmt_hosts_agree(struct shmt_run *run, const struct shmt_agreed *what) {
     return rc;
 }
 
+/* Who has another mode, or does not resume, says something else here: what differs is named. */
 static int add_workers(struct shmt_run *run, const struct shmt_desk_packet *said, void *arg) {
-    char text[64], name[SHMT_MOST_HOST_TEXT];
+    static const char FORMAT[] = "resume=%3s\n" SHMT_FACT_QUORUM "=yes\nworkers=%5u\nseats=%5u\n";
+    char text[160], resume[4] = "", name[SHMT_MOST_HOST_TEXT];
     unsigned int n_workers = 0, n_seats = 0;
-    (void)arg;
     snprintf(text, sizeof text, "%.*s", (int)said->n, (const char *)said->bytes);
-    const bool good = sscanf(text, "workers=%5u\nseats=%5u\n", &n_workers, &n_seats) == 2;
+    const bool good = sscanf(text, FORMAT, resume, &n_workers, &n_seats) == 3;
+    if (!good || strcmp(resume, run->config->resume ? "yes" : "no") != 0) {
+        const int rc = compare(run, said, arg);
+        if (rc < 0) return rc;
+    }
     if (good && n_workers > 0 && n_seats >= n_workers && n_seats <= SHMT_MAX_SEATS) {
         run->hosts->n_workers += n_workers;
         run->hosts->n_seats += n_seats;
         return 0;
     }
     shmt_hosts_name(run, said->rank, name);
-    return shmt_refuse(&run->call->error,
-                       "host %u (%.80s) does not say how many workers it has: give all hosts the same options", said->rank,
-                       name);
+    return shmt_refuse(&run->call->error, "host %u (%.80s) does not say how many workers it has", said->rank, name);
 }
 
 int shmt_hosts_count(struct shmt_run *run, uint32_t n_workers, uint32_t n_seats) {
-    char text[64];
-    if (!is_linked(run)) return 0;
-    run->hosts->n_workers = run->hosts->n_seats = 0;
-    const int n = snprintf(text, sizeof text, "workers=%u\nseats=%u\n", n_workers, n_seats);
-    return shmt_hosts_gather(run, text, (uint32_t)n, add_workers, NULL);
+    if (!is_linked(run) || run->hosts->n_workers > 0) return 0;
+    struct shmt_facts *facts = calloc(1, sizeof *facts);
+    if (!facts) return shmt_no_memory(&run->call->error, "to agree with other hosts");
+    shmt_facts_add(facts, "resume", "%s", run->config->resume ? "yes" : "no"); /* as in agreement.c */
+    shmt_facts_add(facts, SHMT_FACT_QUORUM, "yes");
+    shmt_facts_add(facts, "workers", "%u", n_workers);
+    shmt_facts_add(facts, "seats", "%u", n_seats);
+    const int rc = shmt_hosts_gather(run, facts->text, facts->n, add_workers, facts);
+    free(facts);
+    return rc;
 }
 
 int shmt_hosts_join(struct shmt_run *run) {

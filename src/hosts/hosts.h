@@ -30,8 +30,8 @@ struct shmt_hosts {
  * _SYSTEM (ports). */
 int shmt_hosts_begin(struct shmt_run *run);
 
-/* How many workers, of how many seats in all, this host has is known: adds up those of all hosts (n_workers, n_seats). Waits for them.
- * Errors: as of shmt_hosts_agree. */
+/* Of a mode in which an update is of some of all hosts' workers, once it is known: adds up those of all hosts (n_workers, n_seats), of
+ * which this one has so many. Waits for them; the second time, and with one host, nothing is done. Errors: as of shmt_hosts_agree. */
 int shmt_hosts_count(struct shmt_run *run, uint32_t n_workers, uint32_t n_seats);
 
 /* Data is loaded and all is settled: waits for the other hosts and compares with each of them. Errors: _USAGE with what differs; _DIED, a

@@ -23,10 +23,13 @@
 #include "sync/host.h"
 
 #define DECIDER    0
-#define GLANCE_NS  UINT64_C(100000) /* at this host's workers: carriers wait for whole milliseconds */
-#define SETTLE_NS  UINT64_C(50000)  /* at those who are applying the update before */
-#define CAME_WORDS 4                /* before the seats': round, items, examples, working */
-#define HEAD_WORDS 4                /* likewise of a decision: round, step, examples, who has asked for an end + 1 */
+#define GLANCE_NS  UINT64_C(100000)  /* between two looks at this host's workers, at least; */
+#define GLANCES    32                /* ... of a longer round so many; */
+#define LONG_NS    UINT64_C(2000000) /* ... and at most */
+#define CARRIER_NS UINT64_C(1000000) /* carriers wait for whole milliseconds */
+#define SETTLE_NS  UINT64_C(50000)   /* at those who are applying the update before */
+#define CAME_WORDS 4                 /* before the seats': round, items, examples, working */
+#define HEAD_WORDS 4                 /* likewise of a decision: round, step, examples, who has asked for an end + 1 */
 
 struct shmt_quorum {
     /* what I have told the host that decides */
@@ -257,8 +260,18 @@ static uint64_t most_bytes(const struct shmt_exchange *x, uint32_t from) {
 
 static bool all_have_come(const struct shmt_far_look *now) { return count(now->in, SHMT_SEAT_WORDS) >= now->working; }
 
+/* Until it is worth a look at this host's workers, or something comes. */
+static void wait_for_news(struct shmt_exchange *x, const struct shmt_far_look *now, uint64_t since_ns) {
+    const uint64_t now_ns = shmt_now_ns();
+    const uint64_t glance_ns = shmt_max_u64(GLANCE_NS, shmt_min_u64(LONG_NS, (now_ns - since_ns) / GLANCES));
+    const uint64_t wait_ns = all_have_come(now) ? SHMT_PULSE_NS : glance_ns;
+    shmt_exchange_receive(x, wait_ns >= CARRIER_NS ? now_ns + wait_ns : 0);
+    if (wait_ns < CARRIER_NS && !x->quorum->decided && x->error.status == 0) shmt_host()->sleep_until(now_ns + wait_ns);
+}
+
 static void await_decision(struct shmt_exchange *x) {
     struct shmt_quorum *q = x->quorum;
+    const uint64_t since_ns = shmt_now_ns();
     while (x->error.status == 0 && !q->decided) {
         struct shmt_far_look now;
         ops(x)->look(x->seat, &now);
@@ -268,8 +281,7 @@ static void await_decision(struct shmt_exchange *x) {
         else
             tell_news(x, &now);
         if (q->decided || x->error.status != 0) break;
-        shmt_exchange_receive(x, all_have_come(&now) ? shmt_now_ns() + SHMT_PULSE_NS : 0);
-        if (!q->decided && x->error.status == 0 && !all_have_come(&now)) shmt_host()->sleep_until(shmt_now_ns() + GLANCE_NS);
+        wait_for_news(x, &now, since_ns);
     }
     x->stop = q->ender > 0;
     if (!x->stop || x->error.status != 0) return;

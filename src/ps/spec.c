@@ -115,6 +115,8 @@ static int check_hosts(const struct shmt_spec *spec, struct shmt_error *e) {
         return shmt_refuse(
             e,
             "over several hosts only --mode sync, allreduce, async, hogwild, ssp, local, node and backup are possible so far");
+    if (quorum && spec->policy.quorum > SHMT_MAX_SEATS)
+        return shmt_refuse(e, "over several hosts an update waits for at most %d workers", SHMT_MAX_SEATS);
     if (quorum && (spec->hosts.wire != SHMT_WIRE_F32 || (spec->hosts.top_k > 0 && spec->hosts.top_k < 1)))
         return shmt_refuse(
             e,

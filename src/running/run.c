@@ -261,7 +261,6 @@ int shmt_run_function(struct shmt_run *run, shmtrain_worker *worker, void *arg) 
     if (rc == 0) rc = shmt_hosts_settle_newest(run, run->checkpoints->from_path);
     if (rc == 0) rc = shmt_lease_begin(run);
     if (rc == 0) rc = shmt_crew_make(run->call, run->config, run->backend, SHMT_SEAT_OF_FUNCTION, &crew);
-    if (rc == 0) rc = shmt_hosts_count(run, crew.n_workers, crew.n_seats);
     if (rc == 0) rc = shmt_spec_of_config(run, &crew, NULL, run->n_examples, &run->spec);
     if (rc == 0) rc = shmt_recording_plan(run, crew.n_threads);
     if (rc == 0) {

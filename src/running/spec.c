@@ -178,9 +178,11 @@ static int policy_of_config(struct shmt_run *run, const struct shmtrain_model *m
     shmt_axes_take(&run->config->axes, out);
     choose_copies(run, model, crew, out, hot_out);
     const bool quorum = out->quorum != SHMT_QUORUM_ALL;
+    int rc = quorum ? shmt_hosts_count(run, crew->n_workers, crew->n_seats) : 0;
     const uint32_t n_workers = all_workers(run, crew);
+    if (rc < 0) return rc;
     fit_quorum(run, n_workers, out);
-    int rc = shmt_policy_settle(out, n_workers, &run->call->error);
+    rc = shmt_policy_settle(out, n_workers, &run->call->error);
     if (rc == 0) settle_one_node(run, crew->machine.placement.n_nodes, out);
     if (rc == 0) rc = shmt_deaths_settle(run, crew, out, run->deaths);
     keep_quorum(run, n_workers, rc == 0 && quorum, out);

@@ -411,8 +411,6 @@ static int note_loading(struct shmt_training *s) {
     return 0;
 }
 
-static int count_workers(struct shmt_training *s) { return shmt_hosts_count(s->run, s->crew.n_workers, s->crew.n_seats); }
-
 static int agree_with_hosts(struct shmt_training *s) {
     const struct shmt_agreed what = {
         .model = s->model, .train = &s->train.data, .valid = s->has_valid ? &s->valid.data : NULL, .valid_share = s->share};
@@ -433,7 +431,6 @@ static int prepare(struct shmt_training *s, bool plan_only) {
                         {check_format, false},
                         {make_tables, true},
                         {make_split, true},
-                        {count_workers, false},
                         {make_spec, true},
                         {settle_checkpoints, false},
                         {shmt_train_choose_memory, true},

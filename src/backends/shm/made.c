@@ -64,7 +64,8 @@ static void begin_words(struct shmt_store *store) {
     store_relaxed(&control->step, spec->first_step);
     store_relaxed(&control->pause_step, SHMT_NO_LIMIT);
     store_relaxed(&control->due, every ? (first / every + 1) * every : SHMT_NO_LIMIT);
-    if (store->layout.n_slices) store_relaxed(&store->offer[0].items, spec->first_step);
+    /* of all hosts, one counts what was done before */
+    if (store->layout.n_slices && spec->hosts.self == 0) store_relaxed(&store->offer[0].items, spec->first_step);
     if (spec->coll.half_bytes) shmt_coll_begin(store->coll_words, spec->n_seats);
     for (uint32_t seat = 0; seat < store->spec.n_seats - store->spec.n_guests; seat++) {
         store_relaxed(&store->front[seat].alive, 1);
