@@ -232,7 +232,7 @@ static void send_blocks(struct shmt_exchange *x, uint64_t from, uint64_t to, boo
 static int send_ready(struct shmt_exchange *x) {
     const struct shmt_far_ops *far = x->at.backend->far;
     struct shmt_far_ready now;
-    const uint64_t bucket = x->at.bucket ? x->at.bucket : SHMT_BUCKET_BLOCKS;
+    const uint64_t bucket = x->at.bucket ? x->at.bucket : SHMT_FAR_BUCKET;
     int rc = 0;
     while (x->error.status == 0 && x->sent_from > 0) {
         const uint64_t below = x->sent_from > bucket ? x->sent_from - bucket + 1 : 1;

@@ -14,9 +14,6 @@
 #include "ps/far.h"
 #include "ps/spec.h"
 
-/* As DistributedDataParallel puts gradients into buckets: to wake the link and to send a message takes as long as to send this much. */
-#define SHMT_BUCKET_BLOCKS 128
-
 struct shmt_exchange_place {
     const struct shmt_backend *backend; /* one with `far` */
     struct shmt_store *store;
@@ -26,10 +23,9 @@ struct shmt_exchange_place {
     uint64_t start_ns;                /* how long to wait for hosts that are not ready yet */
     bool (*goes_on)(void *arg); /* asked every few milliseconds; false: the run of this host has been given up. May be NULL */
     void *arg;
-    uint32_t
-        bucket;  /* batches: at least so many blocks are sent at a time before all gradients are in; 0: SHMT_BUCKET_BLOCKS */
-    bool begins; /* the workers meet before their first work, */
-    bool scores; /* ... and once more at the end of each epoch, behind their parts of the validation data */
+    uint32_t bucket; /* batches: at least so many blocks are sent at a time before all gradients are in; 0: SHMT_FAR_BUCKET */
+    bool begins;     /* the workers meet before their first work, */
+    bool scores;     /* ... and once more at the end of each epoch, behind their parts of the validation data */
     uint32_t
         *ender_out; /* the rank of a host that wanted the run to end before its last turn; the first of several. May be NULL;
                             left alone where there is none */

@@ -22,6 +22,10 @@
 
 #define SHMT_FAR_BLOCK 256 /* floats of a block, in which gradients are exchanged */
 
+/* Blocks that are sent at a time before all gradients are in, at least: as DistributedDataParallel puts gradients into buckets. To wake
+ * the link and to send a message takes about as long as to send this much. */
+#define SHMT_FAR_BUCKET 128
+
 _Static_assert(SHMT_FAR_BLOCK == SHMT_PART_FLOATS, "a part of a merge is one of a block");
 
 /* What has crossed the network since the link took its seat: words in the store's memory, for displays. */

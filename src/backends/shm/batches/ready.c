@@ -7,7 +7,7 @@
  * may be reading the sums of the batch before, and there may come no batch, or one in which it has chunks.
  *
  * Where there are other hosts, the link waits for these words before it waits for the meeting. So there a worker also says it of what it
- * has not pushed whole, behind its last chunk, and who completes a table as the last one wakes the link. */
+ * has not pushed whole, behind its last chunk, and who completes a large table, or all, as the last one wakes the link. */
 #include "backends/shm/batches/batches_priv.h"
 #include "base/point.h"
 
@@ -35,8 +35,22 @@ static bool completes_any(const struct shmt_shm_seat *p, uint64_t tables) {
     return false;
 }
 
+/* A wake-up takes a processor from somebody who computes, so tables that are no part of a bucket worth naming wake nobody: the link finds
+ * them with the next one, or when it looks by itself. */
+static bool is_worth_a_wake(const struct shmt_store *store, uint64_t tables) {
+    for (uint32_t t = 0; t < store->spec.n_tables; t++) {
+        const uint64_t floats = shmt_table_floats(&store->spec.table[t]);
+        const bool large = 2 * floats >= SHMT_FAR_BUCKET * SHMT_FAR_BLOCK || 8 * floats >= store->layout.flat.n;
+        if ((tables >> t & 1) && large) return true;
+    }
+    return false;
+}
+
 static void wake_link(const struct shmt_shm_seat *p, uint64_t tables) {
-    if (p->store->layout.tells && completes_any(p, tables)) shmt_gates_notify(&p->meeting);
+    const struct shmt_store *store = p->store;
+    const bool has_all = p->announced == UINT64_MAX >> (64 - store->spec.n_tables); /* 1 to 64 of them */
+    if (!store->layout.tells || (!has_all && !is_worth_a_wake(store, tables))) return;
+    if (completes_any(p, tables)) shmt_gates_notify(&p->meeting);
 }
 
 void shmt_shm_announce(struct shmt_shm_seat *p, uint32_t t) {
