@@ -48,7 +48,7 @@ static bool is_worth_a_wake(const struct shmt_store *store, uint64_t tables) {
 
 static void wake_link(const struct shmt_shm_seat *p, uint64_t tables) {
     const struct shmt_store *store = p->store;
-    const bool has_all = p->announced == UINT64_MAX >> (64 - store->spec.n_tables); /* 1 to 64 of them */
+    const bool has_all = (uint32_t)__builtin_popcountll(p->announced) == store->spec.n_tables;
     if (!store->layout.tells || (!has_all && !is_worth_a_wake(store, tables))) return;
     if (completes_any(p, tables)) shmt_gates_notify(&p->meeting);
 }
