@@ -15,6 +15,7 @@
 #include "backends/shm/shm.h"
 #include "carriers/mpi_stream.h"
 #include "configuration/role.h"
+#include "consistency/mode.h"
 #include "hosts/hosts_priv.h"
 #include "hosts/key_files.h"
 #include "hosts/link_process.h"
@@ -57,6 +58,18 @@ static int check_mpi(const struct shmt_config *c, struct shmt_error *e) {
         "hosts (a:5000,b:5000), or leave MPI to it");
 }
 
+/* What hosts cannot exchange is refused before this one listens, and waits for others. Without a mode that is named a checkpoint may have
+ * one. */
+static int check_mode(const struct shmt_config *c, struct shmt_error *e) {
+    const bool named = c->mode[0] != '\0';
+    struct shmt_spec spec = {.policy = named ? c->parsed.mode : shmt_mode_find("sync")->policy,
+                             .hosts = {.n = c->parsed.hosts.n, .wire = (uint32_t)c->wire, .top_k = (float)c->top_k}};
+    if (!named && c->resume) return 0;
+    if (c->staleness[0]) spec.policy.staleness = c->parsed.staleness;
+    shmt_axes_take(&c->axes, &spec.policy);
+    return shmt_spec_check_exchange(&spec, e);
+}
+
 static int check_options(const struct shmt_run *run, struct shmt_error *e) {
     const struct shmt_config *c = run->config;
     const struct shmt_cluster *hosts = &c->parsed.hosts;
@@ -78,6 +91,8 @@ static int check_options(const struct shmt_run *run, struct shmt_error *e) {
     if (run->backend != &SHMT_BACKEND_SHM) return shmt_refuse(e, "--%s needs --backend shm", shmt_role_option(c));
     if (c->parsed.spawn.kind == &SHMT_TEAM_FIBERS)
         return shmt_refuse(e, "--%s: workers in virtual time have no network: leave out --spawn fibers", shmt_role_option(c));
+    const int may = check_mode(c, e);
+    if (may < 0) return may;
     if (hosts->mpi) return check_mpi(c, e);
     if ((c->key[0] != '\0') != (c->peers[0] != '\0'))
         return shmt_refuse(e, "--key and --peers belong together: this host's key, and those of all");

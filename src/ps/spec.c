@@ -104,11 +104,7 @@ static int check_cache(const struct shmt_spec *spec, struct shmt_error *e) {
     return 0;
 }
 
-/* Of many hosts, one that applies what all have computed. */
-static int check_hosts(const struct shmt_spec *spec, struct shmt_error *e) {
-    if (!shmt_spec_is_linked(spec)) return 0;
-    if (spec->hosts.n > SHMT_MAX_HOSTS || spec->hosts.self >= spec->hosts.n)
-        return shmt_refuse(e, "at most %d hosts, whose ranks begin with 0", SHMT_MAX_HOSTS);
+int shmt_spec_check_exchange(const struct shmt_spec *spec, struct shmt_error *e) {
     const bool live = shmt_policy_is_live(&spec->policy), meets = shmt_policy_meets_to_merge(&spec->policy);
     const bool quorum = shmt_policy_has_rounds(&spec->policy) && spec->policy.quorum != SHMT_QUORUM_ALL;
     if ((!shmt_policy_is_batched(&spec->policy) && !live && !quorum) || spec->fits)
@@ -134,6 +130,17 @@ static int check_hosts(const struct shmt_spec *spec, struct shmt_error *e) {
             e,
             "top-k leaves changes for later rounds, and --mode sync and allreduce have none: every batch is one of all hosts' "
             "gradients. Use --mode async, hogwild, node or ssp, or --wire bf16 alone");
+    return 0;
+}
+
+/* Of many hosts, one that applies what all have computed. */
+static int check_hosts(const struct shmt_spec *spec, struct shmt_error *e) {
+    const bool live = shmt_policy_is_live(&spec->policy), meets = shmt_policy_meets_to_merge(&spec->policy);
+    if (!shmt_spec_is_linked(spec)) return 0;
+    if (spec->hosts.n > SHMT_MAX_HOSTS || spec->hosts.self >= spec->hosts.n)
+        return shmt_refuse(e, "at most %d hosts, whose ranks begin with 0", SHMT_MAX_HOSTS);
+    const int rc = shmt_spec_check_exchange(spec, e);
+    if (rc < 0) return rc;
     if (meets && shmt_replicas_count(spec) > SHMT_MOST_COPIES)
         return shmt_refuse(e, "over several hosts copies of at most %d workers of each host are merged: use fewer (-w)",
                            SHMT_MOST_COPIES);

@@ -271,3 +271,7 @@ static inline uint64_t shmt_spec_hot_unit(const struct shmt_spec *spec) {
 
 /* Checks everything that a caller could have got wrong; one sentence. */
 int shmt_spec_check(const struct shmt_spec *spec, struct shmt_error *e);
+
+/* The part of it that says whether hosts can exchange what such a policy learns, in the way that is asked for: by `policy`, `fits` and
+ * `hosts` alone, which are known before anything else is. */
+int shmt_spec_check_exchange(const struct shmt_spec *spec, struct shmt_error *e);
