@@ -15,38 +15,40 @@
 #define SAID_US 300000 /* until the launcher has passed on what was said */
 
 static struct {
-    uint32_t rank, n;      /* n 0: no launcher has started this process */
-    bool is_run;           /* this is a run over all of its processes; or perhaps is one, which is not known yet */
-    char **given, **words; /* (n_words) the command line as it was given, and with the rank in it */
-    int n_words;
+    uint32_t rank, n; /* n 0: no launcher has started this process */
+    bool is_run;      /* this is a run over all of its processes; or perhaps is one, which is not known yet */
+    char **words;     /* the command line with the rank in it, which the parser brings into another order */
+    char **ranked;    /* (n_ranked) those of its words that other processes have with another rank */
+    int n_ranked;
 } mpi;
 
 int mpi_rank(void) { return mpi.is_run && mpi.n > 0 ? (int)mpi.rank : -1; }
 
+static bool differs_by_rank(const char *word) {
+    char *first = rank_word(word, 0), *second = rank_word(word, 1);
+    const bool differs = first && second && strcmp(first, second) != 0;
+    free(first);
+    free(second);
+    return differs;
+}
+
 char **mpi_words(int argc, char **argv) {
     if (!shmtrain_mpi_launched(&mpi.rank, &mpi.n)) return argv;
     mpi.is_run = mpi.n > 1;
-    mpi.given = argv;
     mpi.words = calloc((size_t)argc + 1, sizeof *mpi.words);
-    mpi.n_words = mpi.words ? argc : 0;
-    for (int i = 0; i < mpi.n_words; i++)
+    mpi.ranked = calloc((size_t)argc + 1, sizeof *mpi.ranked);
+    if (!mpi.words || !mpi.ranked) return argv;
+    for (int i = 0; i < argc; i++) {
         if (!(mpi.words[i] = rank_word(argv[i], mpi.rank))) mpi.words[i] = argv[i];
-    return mpi.words ? mpi.words : argv;
+        if (differs_by_rank(argv[i])) mpi.ranked[mpi.n_ranked++] = mpi.words[i];
+    }
+    return mpi.words;
 }
 
-/* Whether a value of the command line has the rank in it: then each process has one of its own. The parser has put words in another
- * order, and a value is the end of one. */
+/* Whether a value of the command line has the rank in it: then each process has one of its own. It is the end of a word. */
 static bool has_rank(const char *value) {
-    for (int i = 0; i < mpi.n_words; i++) {
-        const char *end = mpi.words[i] + strlen(mpi.words[i]);
-        if (value < mpi.words[i] || value > end) continue;
-        for (int k = 0; k < mpi.n_words; k++) {
-            char *with = strstr(mpi.given[k], "%r") ? rank_word(mpi.given[k], mpi.rank) : NULL;
-            const bool is_same = with && strcmp(with, mpi.words[i]) == 0;
-            free(with);
-            if (is_same) return true;
-        }
-    }
+    for (int i = 0; i < mpi.n_ranked; i++)
+        if (value >= mpi.ranked[i] && value <= mpi.ranked[i] + strlen(mpi.ranked[i])) return true;
     return false;
 }
 
