@@ -65,6 +65,11 @@ static int enter(struct shmt_store *store, uint32_t rank, uint32_t life, struct 
     return rc;
 }
 
+static void leave(struct shmt_seat *seat) {
+    link_seat[host_of(seat)] = NULL;
+    shmt_backend_at(0)->seat->leave(seat);
+}
+
 static void look(struct shmt_seat *seat, struct shmt_far_look *out) {
     quorums()->look(seat, out);
     if (lie && host_of(seat) == liar) (void)lie(out);
@@ -97,6 +102,7 @@ static void check_quorum(const struct shmt_far_round *of, const uint64_t in[MOST
     uint32_t arrived = 0, late = 0, working = 0;
     for (uint32_t host = 0; host < g.n; host++) {
         struct shmt_far_look now;
+        if (!link_seat[host]) return; /* it has given up: the others will hear of it */
         quorums()->look(link_seat[host], &now);
         must(now.round == of->round, "a host closes a round before the one that decides, which has begun no other one");
         must((in[host] & ~now.in[0]) == 0, "a round is of workers who have not come");
@@ -173,6 +179,7 @@ static void spy_on_links(void) {
     spied_far = *spied.far;
     spied_quorums = *spied.far->quorums;
     spied_seat.enter = enter;
+    spied_seat.leave = leave;
     spied_quorums.look = look;
     spied_quorums.choose = choose;
     spied_quorums.close = close_round;
@@ -224,6 +231,7 @@ static int work(struct host *h, shmtrain_session *s) {
     while ((rc = shmtrain_next(s, &w)) == 1) {
         const bool is_slow =
             seen.has_slow && h->spec.hosts.self == 1 && s->seat->rank == 0 && w.epoch == 0 && seen.at_slow == 0;
+        if (!link_seat[h->spec.hosts.self]) continue; /* the run is given up */
         quorums()->look(link_seat[h->spec.hosts.self], &now);
         seen.pulled[h->spec.hosts.self][s->seat->rank] = now.round;
         if (seen.step_ns > 0) shmt_host()->sleep_until(shmt_now_ns() + draw(seen.step_ns));
