@@ -82,7 +82,7 @@ static void the_layout_is_frozen(void **state) {
     assert_int_equal(offsetof(struct shmt_shm_front, working), 260);
     assert_int_equal(offsetof(struct shmt_shm_front, guest), 264);
     assert_int_equal(offsetof(struct shmt_shm_front, life), 272);
-    assert_int_equal(offsetof(struct shmt_shm_front, out), 288);
+    assert_int_equal(offsetof(struct shmt_shm_front, out), 296);
     assert_int_equal(sizeof(struct shmt_shm_passing), 128);
     assert_int_equal(offsetof(struct shmt_shm_passing, closed), 8);
     assert_int_equal(sizeof(struct shmt_shm_slot), 1920);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "configuration/options.h"
 #include "consistency/mode.h"
 
 #define MOST 64 /* modes */
@@ -79,4 +80,13 @@ static void fill(void) {
 const struct shmtrain_mode *shmtrain_mode_at(size_t i) {
     pthread_once(&g_once, fill);
     return i < g_n ? &g_mode[i].mode : NULL;
+}
+
+const char *shmt_config_mode_of_axes(const struct shmt_config *c) {
+    if (c->axes.merge == SHMT_MERGE_DAMPED) return "async";
+    if (c->axes.replicas == SHMT_REPLICAS_WORKER) return "local";
+    if (c->axes.replicas == SHMT_REPLICAS_NODE) return "node";
+    if (c->axes.replicas == SHMT_REPLICAS_EQUAL) return "allreduce";
+    if (c->axes.quorum || c->axes.write == SHMT_WRITE_AGGREGATE) return "sync";
+    return c->axes.write != SHMT_UNSAID || c->parsed.staleness > 0 || c->cache_pulls > 0 ? "async" : NULL;
 }

@@ -158,6 +158,9 @@ bool shmt_config_has(const char *name);
 /* Whether an option was set, by whatever way, to anything but "automatic" or off. */
 bool shmt_config_is_given(const struct shmt_config *config, const char *name);
 
+/* Where nobody names a mode, but an axis that only some modes have: the mode that is known for it. NULL: none is called for. */
+const char *shmt_config_mode_of_axes(const struct shmt_config *config);
+
 /* The rank of this host, of those of a run; 0 where it is alone. However that was said: role.h. */
 uint32_t shmt_config_host(const struct shmt_config *config);
 

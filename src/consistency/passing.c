@@ -42,29 +42,40 @@ static bool find_speeds(const struct shmt_headway *of, uint32_t n_hosts, uint64_
     return true;
 }
 
-/* More than its part of what is left, if it would be done too late with all of it. */
-static uint64_t excess_of(uint64_t left, uint64_t speed, const struct sum *sum) {
-    const uint64_t fair = (uint64_t)((wide)sum->left * speed / sum->speed);
+/* What each host should have of what is left, so that all are done together: parts by speed, rounded down, and what that leaves one by one
+ * to whoever would be done with it first. Who works has one in hand besides, half of which is done on average. */
+static void find_fair(const struct shmt_headway *of, uint32_t n_hosts, const uint64_t *speed, const struct sum *sum,
+                      uint64_t *out) {
+    uint64_t given = 0;
+    for (uint32_t host = 0; host < n_hosts; host++) given += out[host] = (uint64_t)((wide)sum->left * speed[host] / sum->speed);
+    for (; given < sum->left; given++) {
+        uint32_t first = 0;
+        for (uint32_t host = 1; host < n_hosts; host++) {
+            const wide mine = 2 * (wide)out[host] + 2 + !of[host].waits, best = 2 * (wide)out[first] + 2 + !of[first].waits;
+            if (mine * speed[first] < best * speed[host]) first = host;
+        }
+        out[first]++;
+    }
+}
+
+/* More than it should have, if it would be done too late with all of it. */
+static uint64_t excess_of(uint64_t left, uint64_t fair, uint64_t speed, const struct sum *sum) {
     const wide alone_ns = ((wide)left << 44) / speed, together_ns = ((wide)sum->left << 44) / sum->speed;
     const bool is_worth_it =
         alone_ns > together_ns + WAYS * sum->way_ns && (sum->somebody_waits || alone_ns > together_ns + together_ns / WORTH);
     return left > fair && is_worth_it ? left - fair : 0;
 }
 
-static uint64_t room_of(uint64_t left, uint64_t speed, const struct sum *sum) {
-    const uint64_t fair = (uint64_t)((wide)sum->left * speed / sum->speed);
-    return fair - shmt_min_u64(fair, left);
-}
-
 /* In the order of ranks: the first who has too much fills up the first who has room. */
 void shmt_passing_plan(const struct shmt_headway *of, uint32_t n_hosts, uint32_t self, uint64_t *n_out) {
-    uint64_t speed[MOST_HOSTS], room[MOST_HOSTS];
+    uint64_t speed[MOST_HOSTS], fair[MOST_HOSTS], room[MOST_HOSTS];
     struct sum sum;
     for (uint32_t host = 0; host < n_hosts; host++) n_out[host] = 0;
     if (n_hosts > MOST_HOSTS || !find_speeds(of, n_hosts, speed, &sum)) return;
-    for (uint32_t host = 0; host < n_hosts; host++) room[host] = room_of(of[host].left, speed[host], &sum);
+    find_fair(of, n_hosts, speed, &sum, fair);
+    for (uint32_t host = 0; host < n_hosts; host++) room[host] = fair[host] - shmt_min_u64(fair[host], of[host].left);
     for (uint32_t giver = 0, taker = 0; giver <= self; giver++) {
-        uint64_t excess = excess_of(shmt_min_u64(of[giver].left, UINT32_MAX), speed[giver], &sum);
+        uint64_t excess = excess_of(shmt_min_u64(of[giver].left, UINT32_MAX), fair[giver], speed[giver], &sum);
         for (; excess > 0 && taker < n_hosts; taker += room[taker] == 0) {
             const uint64_t n = shmt_min_u64(excess, room[taker]);
             if (giver == self) n_out[taker] += n;

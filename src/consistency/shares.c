@@ -61,18 +61,23 @@ static void spread(const uint64_t *n_own, struct shmt_shares *out) {
 
 static uint64_t time_of(uint64_t busy_ns) { return shmt_min_u64(busy_ns, UINT64_C(1) << 50); } /* thirteen days */
 
-/* Items in a time that is the same for all; at least 1, and far from overflow. false: somebody cannot tell. */
-static bool find_speeds(uint32_t n_hosts, const uint64_t *done, const uint64_t *busy_ns, uint64_t *speed_out) {
+/* Items in a time that is the same for all; at least 1, and far from overflow. false: somebody cannot tell, whose share was too small. Who
+ * has passed nearly all of its share on can. */
+static bool find_speeds(const struct shmt_shares *last, const uint64_t *n_own, const uint64_t *done, const uint64_t *busy_ns,
+                        uint64_t *speed_out) {
+    const uint32_t n_hosts = last->n_hosts;
+    unsigned __int128 all = 0;
     uint64_t least = UINT64_MAX;
+    for (uint32_t host = 0; host < n_hosts; host++) all += done[host];
     for (uint32_t host = 0; host < n_hosts; host++) {
-        if (done[host] < LEAST_ITEMS) return false;
+        if (all * n_own[host] / last->n_slots < LEAST_ITEMS) return false;
         least = shmt_min_u64(least, time_of(busy_ns[host]));
     }
     if (least == 0) return false;
     for (uint32_t host = 0; host < n_hosts; host++)
-        speed_out[host] =
-            1 + (uint64_t)((((unsigned __int128)shmt_min_u64(done[host], UINT32_MAX) << 32) * least / time_of(busy_ns[host])) >>
-                           16);
+        speed_out[host] = 1 + (uint64_t)((((unsigned __int128)shmt_max_u64(1, shmt_min_u64(done[host], UINT32_MAX)) << 32) *
+                                          least / time_of(busy_ns[host])) >>
+                                         16);
     return true;
 }
 
@@ -92,7 +97,7 @@ void shmt_shares_by_speed(const struct shmt_shares *last, const uint64_t *done, 
     uint64_t speed[SHMT_SHARE_SLOTS] = {0}, n_own[SHMT_SHARE_SLOTS] = {0}, fair[SHMT_SHARE_SLOTS] = {0};
     *out = *last;
     count_slots(last, n_own);
-    if (!find_speeds(last->n_hosts, done, busy_ns, speed) || are_fair(last->n_hosts, n_own, speed)) return;
+    if (!find_speeds(last, n_own, done, busy_ns, speed) || are_fair(last->n_hosts, n_own, speed)) return;
     apportion(last->n_hosts, last->n_slots, speed, fair);
     for (uint32_t host = 0; host < last->n_hosts; host++) speed[host] = n_own[host] + fair[host];
     apportion(last->n_hosts, last->n_slots, speed, n_own);

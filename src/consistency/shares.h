@@ -19,7 +19,7 @@ void shmt_shares_equal(uint32_t n_hosts, struct shmt_shares *out);
 
 /* For the next epoch, when the hosts did `done` items of the last one (n_hosts), for which they worked busy_ns (n_hosts): half of the way
  * to shares for which all would take the same time. What differs by less than a twentieth stays, as does all where a time is 0, or
- * somebody did too few items to tell how fast it is. Each host has a slot at least. */
+ * somebody's share was too small to tell how fast it is. Each host has a slot at least. */
 void shmt_shares_by_speed(const struct shmt_shares *last, const uint64_t *done, const uint64_t *busy_ns,
                           struct shmt_shares *out);
 

@@ -58,13 +58,13 @@ static int check_mpi(const struct shmt_config *c, struct shmt_error *e) {
         "hosts (a:5000,b:5000), or leave MPI to it");
 }
 
-/* What hosts cannot exchange is refused before this one listens, and waits for others. Without a mode that is named a checkpoint may have
- * one. */
+/* What hosts cannot exchange is refused before this one listens, and waits for others. Where nothing names a mode a checkpoint may. */
 static int check_mode(const struct shmt_config *c, struct shmt_error *e) {
-    const bool named = c->mode[0] != '\0';
-    struct shmt_spec spec = {.policy = named ? c->parsed.mode : shmt_mode_find("sync")->policy,
+    const bool named = strcmp(c->mode, "auto") != 0;
+    const char *called_for = shmt_config_mode_of_axes(c);
+    struct shmt_spec spec = {.policy = named ? c->parsed.mode : shmt_mode_find(called_for ? called_for : "sync")->policy,
                              .hosts = {.n = c->parsed.hosts.n, .wire = (uint32_t)c->wire, .top_k = (float)c->top_k}};
-    if (!named && c->resume) return 0;
+    if (!named && !called_for && c->resume) return 0;
     if (c->staleness[0]) spec.policy.staleness = c->parsed.staleness;
     shmt_axes_take(&c->axes, &spec.policy);
     return shmt_spec_check_exchange(&spec, e);

@@ -97,6 +97,7 @@ struct shmt_exchange {
     struct shmt_passing *passing;     /* passing.h; NULL: nothing is passed on */
     uint64_t begun_ns;                /* when the last of the other hosts has begun the round */
     uint64_t examples, since;         /* that this host had trained on when the round began; of those, since the one before */
+    bool was_out;                     /* in the last round of this epoch */
     bool is_weighted;                 /* changes are shares, which are added up; else all take their mean */
     /* Of rounds that send less than has changed (feedback.h); NULL: they send all of it. */
     struct shmt_feedback *feedback;

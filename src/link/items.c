@@ -146,7 +146,7 @@ void shmt_exchange_deal_by_speed(struct shmt_exchange *x) {
     uint64_t busy_ns[SHMT_MAX_HOSTS], done[SHMT_MAX_HOSTS];
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) {
         busy_ns[host] = shmt_exchange_is_other(x, host) ? x->heard[host].busy_ns : x->busy_ns;
-        done[host] = shmt_passing_done(x, host);
+        done[host] = shmt_passing_dealt(x, host);
     }
     shmt_shares_by_speed(ops(x)->dealt(x->seat), done, busy_ns, &next);
     ops(x)->deal(x->seat, &next);

@@ -7,7 +7,7 @@
 #include "base/checked.h"
 #include "sync/host.h"
 
-#define LEAST_ITEMS 2 /* of each worker, to tell how long they take for one */
+#define LEAST_ITEMS 2 /* of each worker, to tell how long they take for one, while nobody waits for the answer */
 
 /* What a host was passed, by its ranks and then by the order in which it was said; and what it gave away. */
 struct received {
@@ -22,7 +22,8 @@ struct shmt_passing {
     struct received of[SHMT_MAX_HOSTS];
     uint8_t *owner; /* (pieces) 0: whose share it is of; else 1 + the host that it was passed to last in this epoch */
     uint64_t pieces;
-    struct shmt_kept_list come[SHMT_MAX_HOSTS]; /* PASSED of this round */
+    struct shmt_kept_list come[SHMT_MAX_HOSTS]; /* PASSED of this round, */
+    uint64_t n_come[SHMT_MAX_HOSTS];            /* ... and items in them */
     struct {
         struct shmt_payload *payload;
         uint32_t to;
@@ -51,7 +52,10 @@ int shmt_passing_make(struct shmt_exchange *x) {
 
 static void forget_round(struct shmt_exchange *x) {
     struct shmt_passing *p = x->passing;
-    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) shmt_kept_release(&p->come[host], x->at.lanes);
+    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) {
+        shmt_kept_release(&p->come[host], x->at.lanes);
+        p->n_come[host] = 0;
+    }
     while (p->n_sent > 0) shmt_payload_drop(p->sent[--p->n_sent].payload);
 }
 
@@ -71,9 +75,12 @@ void shmt_passing_begin(struct shmt_exchange *x) {
     memset(p->planned, 0, sizeof p->planned);
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) p->of[host].n = p->of[host].given = 0;
     p->began_ns = shmt_now_ns();
-    p->began_examples = live(x)->examples(x->seat);
     p->out_since_ns = p->out_ns = 0;
     p->closed = false;
+}
+
+void shmt_passing_end(struct shmt_exchange *x) {
+    if (x->passing) x->passing->began_examples = live(x)->examples(x->seat);
 }
 
 /* ---- this host ---- */
@@ -81,8 +88,9 @@ void shmt_passing_begin(struct shmt_exchange *x) {
 bool shmt_passing_look(struct shmt_exchange *x) {
     struct shmt_passing *p = x->passing;
     if (!p) return false;
-    const bool out = ops(x)->is_out(x->seat);
-    if (out && p->out_since_ns == 0) p->out_since_ns = shmt_now_ns();
+    uint64_t since_ns;
+    const bool out = ops(x)->is_out(x->seat, &since_ns);
+    if (out && p->out_since_ns == 0) p->out_since_ns = shmt_max_u64(p->began_ns, shmt_min_u64(since_ns, shmt_now_ns()));
     if (!out && p->out_since_ns != 0) {
         p->out_ns += shmt_now_ns() - p->out_since_ns;
         p->out_since_ns = 0;
@@ -106,19 +114,26 @@ static uint64_t count_done(const struct shmt_exchange *x) {
 
 /* Each worker has one in hand. */
 static uint64_t count_left(const struct shmt_exchange *x) {
-    const uint64_t all = shmt_passing_done(x, self(x));
+    const uint64_t all = shmt_passing_dealt(x, self(x));
     return all - shmt_min_u64(all, count_done(x) + x->at.spec->n_seats);
+}
+
+/* Those that workers have in hand are half done, on average. Few tell little; but if somebody waits, that is better than nothing. */
+static uint64_t time_for_one(const struct shmt_exchange *x) {
+    const uint64_t done = count_done(x), n_seats = x->at.spec->n_seats;
+    bool somebody_waits = false;
+    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++)
+        somebody_waits |= shmt_exchange_is_other(x, host) && x->heard[host].out;
+    return somebody_waits || done >= LEAST_ITEMS * n_seats ? 2 * shmt_passing_busy_ns(x) / (2 * done + n_seats) : 0;
 }
 
 void shmt_passing_say(struct shmt_exchange *x, enum shmt_round_state state, uint64_t number[SHMT_ROUND_NUMBERS]) {
     struct shmt_passing *p = x->passing;
     if (!p) return;
-    const uint64_t all = shmt_passing_done(x, self(x)), done = shmt_min_u64(count_done(x), all);
-    p->mine = (struct shmt_headway){
-        .left = count_left(x),
-        .waits = state == SHMT_ROUND_OUT,
-        .each_ns = done >= LEAST_ITEMS * (uint64_t)x->at.spec->n_seats ? shmt_passing_busy_ns(x) / done : 0,
-        .way_ns = p->way_ns};
+    p->mine = (struct shmt_headway){.left = state == SHMT_ROUND_OUT ? 0 : count_left(x),
+                                    .waits = state == SHMT_ROUND_OUT,
+                                    .each_ns = time_for_one(x),
+                                    .way_ns = p->way_ns};
     number[SHMT_ROUND_LEFT] = p->mine.left;
     number[SHMT_ROUND_EACH] = p->mine.each_ns;
     number[SHMT_ROUND_WAY] = p->mine.way_ns;
@@ -130,19 +145,20 @@ static uint64_t count_planned(const struct shmt_exchange *x) {
     return n;
 }
 
-/* A host that is out goes on at once, and what it says of the next round has come already. */
-static bool waits(const struct shmt_exchange *x, uint32_t host) {
+/* It waits since the last round: a host that is out goes on at once, and what it says of the next round has come already. Of those that were
+ * out in the last one the plan knows. */
+static bool waits_anew(const struct shmt_exchange *x, uint32_t host) {
     const struct shmt_kept_message *first = x->heard[host].early.first;
     struct shmt_parcel parcel;
     const char *why;
-    return first && shmt_parcel_read(first->message.bytes, first->message.n, &parcel, &why) &&
+    return !x->heard[host].out && first && shmt_parcel_read(first->message.bytes, first->message.n, &parcel, &why) &&
            parcel.kind == SHMT_PARCEL_ROUND && parcel.of == SHMT_ROUND_OUT;
 }
 
 bool shmt_passing_is_asked(const struct shmt_exchange *x) {
     if (!x->passing) return false;
     bool asked = count_planned(x) > 0;
-    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) asked |= shmt_exchange_is_other(x, host) && waits(x, host);
+    for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) asked |= shmt_exchange_is_other(x, host) && waits_anew(x, host);
     return asked && !x->passing->in_vain && count_left(x) > 0;
 }
 
@@ -189,12 +205,14 @@ static bool may_pass(const struct shmt_exchange *x, uint32_t from, uint64_t item
 
 bool shmt_passing_keep(struct shmt_exchange *x, uint32_t from, const struct shmt_parcel *parcel,
                        const struct shmt_message *message) {
-    bool fits = x->passing && x->heard[from].begun && parcel->of < x->at.spec->hosts.n && parcel->of != from && !parcel->flag;
+    bool fits = x->passing && x->heard[from].begun && parcel->of < x->at.spec->hosts.n && parcel->of != from && !parcel->flag &&
+                parcel->n > 0 && parcel->n <= x->passing->pieces - x->passing->n_come[from];
     for (uint32_t i = 0; fits && i < parcel->n; i++) fits = may_pass(x, from, shmt_parcel_number(parcel, i));
     if (!fits) {
         shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "passes on items that are not its own", from);
         return false;
     }
+    x->passing->n_come[from] += parcel->n;
     if (shmt_keep(&x->passing->come[from], message)) return true;
     shmt_no_memory(&x->error, "for items of %s", shmt_lanes_name(x->at.lanes, from));
     return false;
@@ -208,6 +226,13 @@ static bool make_room(struct received *of, uint64_t n) {
     of->item = item;
     of->room = room;
     return true;
+}
+
+/* Workers begin them before the next look. */
+static void have_items(struct shmt_exchange *x) {
+    struct shmt_passing *p = x->passing;
+    if (p->out_since_ns != 0) p->out_ns += shmt_now_ns() - shmt_min_u64(shmt_now_ns(), p->out_since_ns);
+    p->out_since_ns = 0;
 }
 
 static void hand_over(struct shmt_exchange *x, uint32_t from, const unsigned char *bytes, uint64_t n_bytes) {
@@ -237,6 +262,7 @@ static void hand_over(struct shmt_exchange *x, uint32_t from, const unsigned cha
     p->of[from].in_round[1] += parcel.n;
     to->in_round[0] += parcel.n;
     to->n += parcel.n;
+    if (parcel.of == self(x)) have_items(x);
     if (parcel.of == self(x)) ops(x)->pass(x->seat, to->item + to->n - parcel.n, parcel.n);
 }
 
@@ -265,12 +291,13 @@ static struct shmt_headway headway_of(const struct shmt_exchange *x, uint32_t ho
     return out;
 }
 
-/* Nobody plans anything where somebody's workers have ended the epoch: the run is asked to stop. No host is passed more than there is room
- * for, whoever else plans the same. */
+/* Nobody plans anything where somebody's workers have ended the epoch, as the run is asked to stop; nor where the run ends within the epoch
+ * (max_steps), so that some items are nobody's. No host is passed more than there is room for, whoever else plans the same. */
 static void plan(struct shmt_exchange *x) {
     struct shmt_passing *p = x->passing;
     const uint32_t n_hosts = x->at.spec->hosts.n;
     struct shmt_headway of[SHMT_MAX_HOSTS] = {0};
+    if (!shmt_spec_has_step(x->at.spec, x->epoch, p->pieces - 1)) return;
     for (uint32_t host = 0; host < n_hosts; host++) {
         if (shmt_exchange_is_other(x, host) && x->heard[host].rests) return;
         of[host] = headway_of(x, host);
@@ -301,7 +328,7 @@ void shmt_passing_settle(struct shmt_exchange *x, enum shmt_round_state state, u
 
 /* ---- whose items are whose ---- */
 
-uint64_t shmt_passing_done(const struct shmt_exchange *x, uint32_t host) {
+uint64_t shmt_passing_dealt(const struct shmt_exchange *x, uint32_t host) {
     struct shmt_host_items items;
     shmt_exchange_items_of(x, host, &items);
     return items.n - (x->passing ? x->passing->of[host].given : 0);

@@ -2,7 +2,7 @@
  * ahead. Part of the rounds of the live modes. Each ROUND says how far its host is; so at the end of a round all know it of all, and each
  * plans the same (consistency/passing.h). In the next one a host that is behind takes items of its own that nobody has begun, and tells
  * all hosts whose they are now; these work on them from the end of that round on. An epoch is closed by the first round to which no host
- * comes with items left: until then workers without items wait for some. */
+ * comes with items left, or in which the run is asked to stop: until then workers without items wait for some. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,8 +15,9 @@ void shmt_passing_free(struct shmt_exchange *x);
 
 /* All that follows does nothing, or says what holds without, where x->passing is NULL. */
 
-/* An epoch begins. */
+/* An epoch begins; it ends, and all rest. */
 void shmt_passing_begin(struct shmt_exchange *x);
+void shmt_passing_end(struct shmt_exchange *x);
 
 /* Looks whether this host's workers have items: true: they have none, and wait for more, or rest. Counts for how long. */
 bool shmt_passing_look(struct shmt_exchange *x);
@@ -24,7 +25,7 @@ bool shmt_passing_look(struct shmt_exchange *x);
 /* Nobody passes on any more in this epoch, and workers have not come to rest yet. */
 bool shmt_passing_is_closed(const struct shmt_exchange *x);
 
-/* Another host waits for items, and this one has some to give. */
+/* This host has items to give, as planned, or to a host that has begun to wait for some. */
 bool shmt_passing_is_asked(const struct shmt_exchange *x);
 
 /* What this host says of itself in ROUND: its numbers from SHMT_ROUND_LEFT on. */
@@ -41,8 +42,8 @@ bool shmt_passing_keep(struct shmt_exchange *x, uint32_t from, const struct shmt
  * it took. */
 void shmt_passing_settle(struct shmt_exchange *x, enum shmt_round_state state, uint64_t way_ns);
 
-/* How many of shmt_exchange_items_of a host had to do: not those that it has given away. */
-uint64_t shmt_passing_done(const struct shmt_exchange *x, uint32_t host);
+/* How many of shmt_exchange_items_of a host has to do: not those that it has given away. */
+uint64_t shmt_passing_dealt(const struct shmt_exchange *x, uint32_t host);
 
 /* What it was passed (n_out), in the order in which all hosts have it. */
 const uint64_t *shmt_passing_received(const struct shmt_exchange *x, uint32_t host, uint64_t *n_out);

@@ -21,8 +21,8 @@
 #include "link/passing.h"
 #include "sync/host.h"
 
-/* Times as long as a round has taken until the next one begins: a tenth of the time goes to rounds, and a twentieth of a processor, which
- * workers could have. */
+/* Times as long as a round has taken until the next one begins, but for MOST_NS: a tenth of the time goes to rounds, and a twentieth of a
+ * processor, which workers could have. */
 #define PACE      9
 #define BUSY_PACE 19
 #define LEAST_NS  UINT64_C(2000000) /* between two rounds */
@@ -227,8 +227,11 @@ static int find_state(struct shmt_exchange *x) {
     return rests == 1 ? SHMT_ROUND_RESTS : out ? SHMT_ROUND_OUT : SHMT_ROUND_WORKS;
 }
 
-/* Workers that have no items change nothing now, and everything that they have changed goes with the round in which they rest. */
-static bool sends_nothing(const struct shmt_exchange *x, int state) { return state == SHMT_ROUND_OUT && !x->feedback; }
+/* Workers that have had no items since the last round have changed nothing; if something is left, it goes with the round in which they
+ * rest. */
+static bool sends_nothing(const struct shmt_exchange *x, int state) {
+    return state == SHMT_ROUND_OUT && x->was_out && !x->feedback;
+}
 
 static void send_nothing(struct shmt_exchange *x) {
     memset(x->changed, 0, x->n_blocks);
@@ -276,6 +279,7 @@ static int do_round(struct shmt_exchange *x, bool *told, struct taken *taken) {
     merge(x, is_last);
     tell_workers(x);
     shmt_exchange_does(x, is_last ? SHMT_EVENT_WAIT : SHMT_EVENT_NONE); /* it rests until the next round */
+    x->was_out = state == SHMT_ROUND_OUT;
     *taken = (struct taken){.work_ns = sent_ns - began_ns + shmt_now_ns() - closed_ns, .network_ns = network_ns};
     return x->error.status != 0 ? x->error.status : !is_last;
 }
@@ -307,6 +311,7 @@ static int epoch(struct shmt_exchange *x) {
     if (rc != 1) return rc;
     x->epoch_began_ns = shmt_now_ns();
     x->busy_ns = 0;
+    x->was_out = false;
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) x->heard[host].rests = false;
     shmt_passing_begin(x);
     for (;;) {
@@ -317,6 +322,7 @@ static int epoch(struct shmt_exchange *x) {
         if (x->error.status != 0) return x->error.status;
     }
     if (rc < 0) return rc;
+    shmt_passing_end(x);
     /* whoever has to wait for the slowest worker's clock gains nothing by having more items */
     if (x->at.spec->policy.staleness == SHMT_STALENESS_INF) shmt_exchange_deal_by_speed(x);
     return ops(x)->end(x->seat, x->stop);

@@ -100,8 +100,8 @@ struct shmt_far_live_ops {
 
 /* Items that hosts pass on to one another (link/passing.c), where shmt_spec_passes_items. Between `begin` and the end of an epoch. */
 struct shmt_far_passing_ops {
-    /* None of this host's workers has an item, nor has found one among those that it was passed so far. */
-    bool (*is_out)(struct shmt_seat *seat);
+    /* None of this host's workers has an item, nor has found one among those that it was passed so far; since when. */
+    bool (*is_out)(struct shmt_seat *seat, uint64_t *since_ns_out);
 
     /* Takes one of this host's items that nobody has begun: false: there is none. */
     bool (*give)(struct shmt_seat *seat, uint64_t *piece_out);

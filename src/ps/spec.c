@@ -111,13 +111,6 @@ int shmt_spec_check_exchange(const struct shmt_spec *spec, struct shmt_error *e)
         return shmt_refuse(
             e,
             "over several hosts only --mode sync, allreduce, async, hogwild, ssp, local, node and backup are possible so far");
-    if (quorum && spec->policy.quorum > SHMT_MAX_SEATS)
-        return shmt_refuse(e, "over several hosts an update waits for at most %d workers", SHMT_MAX_SEATS);
-    if (quorum && (spec->hosts.wire != SHMT_WIRE_F32 || (spec->hosts.top_k > 0 && spec->hosts.top_k < 1)))
-        return shmt_refuse(
-            e,
-            "over several hosts the gradients of a quorum are sent whole, as they are: leave out wire and top-k, or "
-            "use --mode sync, async, hogwild, ssp or node");
     if (spec->hosts.wire > SHMT_WIRE_BF16 || !(spec->hosts.top_k >= 0 && spec->hosts.top_k <= 1))
         return shmt_refuse(e, "hosts send floats as f32 or bf16, and a share from 0 to 1 of what has changed");
     if (meets && (spec->hosts.wire != SHMT_WIRE_F32 || (spec->hosts.top_k > 0 && spec->hosts.top_k < 1)))
@@ -136,11 +129,21 @@ int shmt_spec_check_exchange(const struct shmt_spec *spec, struct shmt_error *e)
 /* Of many hosts, one that applies what all have computed. */
 static int check_hosts(const struct shmt_spec *spec, struct shmt_error *e) {
     const bool live = shmt_policy_is_live(&spec->policy), meets = shmt_policy_meets_to_merge(&spec->policy);
+    const bool has_quorum = shmt_policy_has_rounds(&spec->policy) && spec->policy.quorum != SHMT_QUORUM_ALL;
     if (!shmt_spec_is_linked(spec)) return 0;
     if (spec->hosts.n > SHMT_MAX_HOSTS || spec->hosts.self >= spec->hosts.n)
         return shmt_refuse(e, "at most %d hosts, whose ranks begin with 0", SHMT_MAX_HOSTS);
     const int rc = shmt_spec_check_exchange(spec, e);
     if (rc < 0) return rc;
+    if (has_quorum && spec->policy.quorum > SHMT_MAX_SEATS)
+        return shmt_refuse(e, "over several hosts an update waits for at most %d workers", SHMT_MAX_SEATS);
+    if (has_quorum && (spec->hosts.wire != SHMT_WIRE_F32 || (spec->hosts.top_k > 0 && spec->hosts.top_k < 1)))
+        return shmt_refuse(
+            e,
+            "over several hosts the gradients of a quorum are sent whole, as they are: leave out wire and top-k, or "
+            "use --mode sync, async, hogwild, ssp or node");
+    if (shmt_spec_most_passed(spec) > UINT32_MAX)
+        return shmt_refuse(e, "over several hosts an epoch has at most 2147483647 items: use larger ones (--item)");
     if (meets && shmt_replicas_count(spec) > SHMT_MOST_COPIES)
         return shmt_refuse(e, "over several hosts copies of at most %d workers of each host are merged: use fewer (-w)",
                            SHMT_MOST_COPIES);

@@ -31,16 +31,6 @@
 #define LINK_THREADS 2      /* the link's, and its carrier's, want a processor each while workers wait for other hosts */
 #define TRACE_EVENTS 65536  /* of each thread that trains, the last ones: 2 MiB */
 
-/* Where nobody names a mode, but an axis that only some modes have: the mode that is known for it. NULL: none is called for. */
-static const char *mode_of_axes(const struct shmt_config *c) {
-    if (c->axes.merge == SHMT_MERGE_DAMPED) return "async";
-    if (c->axes.replicas == SHMT_REPLICAS_WORKER) return "local";
-    if (c->axes.replicas == SHMT_REPLICAS_NODE) return "node";
-    if (c->axes.replicas == SHMT_REPLICAS_EQUAL) return "allreduce";
-    if (c->axes.quorum || c->axes.write == SHMT_WRITE_AGGREGATE) return "sync";
-    return c->axes.write != SHMT_UNSAID || c->parsed.staleness > 0 || c->cache_pulls > 0 ? "async" : NULL;
-}
-
 /* That of the checkpoint that the run goes on from, which may have had other hosts. NULL: there is none, or it is none that has a name. */
 static const char *mode_of_checkpoint(const struct shmt_run *run) {
     struct shmt_policy policy;
@@ -61,7 +51,7 @@ static const char *mode_of_config(struct shmt_run *run, const struct shmtrain_mo
         return "sync";
     }
     if (strcmp(c->mode, "auto") != 0) return c->mode;
-    const char *mode = mode_of_axes(c);
+    const char *mode = shmt_config_mode_of_axes(c);
     if (mode) return mode;
     run->mode_reason = "as in the run that is resumed";
     if ((mode = mode_of_checkpoint(run))) return mode;

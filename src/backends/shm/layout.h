@@ -78,8 +78,8 @@ struct shmt_shm_front {
                                  is on its way still (guests.c); 0: free */
     _Atomic uint32_t parting; /* owner (a guest): let me go at the end of the epoch; chief: it was let go (guests.c) */
     _Atomic uint64_t life[2]; /* owner (a guest), before it has entered: the process that works here (base/process.h) */
-    _Atomic uint64_t
-        out; /* owner, many hosts: 1 + the link's word `read` when it had no item and found none (live/passing.c) */
+    _Atomic uint64_t out_ns;  /* owner, before `out`: when that was */
+    _Atomic uint64_t out;     /* owner, many hosts: 1 + the link's `read` when it had no item and found none (live/passing.c) */
 };
 
 /* The other words of one worker; its owner is the only writer. */

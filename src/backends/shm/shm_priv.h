@@ -78,6 +78,10 @@ struct shmt_shm_engine {
 
     /* 1: p->piece and p->work; 0: this epoch has no more for me, and all that I pushed is on its way. May wait. */
     int (*claim)(struct shmt_shm_seat *p);
+
+    /* Before I wait for items of other hosts: what I have pushed is on its way. */
+    void (*idle)(struct shmt_shm_seat *p);
+
     void (*memory)(const struct shmt_shm_seat *p, struct shmt_shm_memory *out);
     void (*complete)(struct shmt_shm_seat *p, uint32_t t);              /* see ps/backend_ops.h */
     int (*publish)(struct shmt_shm_seat *p, struct shmtrain_fate *out); /* may wait */
@@ -240,7 +244,8 @@ int shmt_shm_ranges_make(const struct shmt_spec *spec, const struct shmt_shm_lay
 /* The first claims of an epoch will be in my own region. */
 void shmt_shm_deal_begin(struct shmt_shm_seat *p);
 
-/* My next piece: 1 and p->piece, p->work; 0: there is none left for me; _STOPPED. Waits for nobody. */
+/* My next piece: 1 and p->piece, p->work; 0: there is none left for me; _STOPPED. Waits for no worker of this host; for other hosts, where
+ * items are passed on, until one comes or none will. */
 int shmt_shm_deal(struct shmt_shm_seat *p);
 
 /* No more work for me in this epoch: nobody needs to wait for my clock any more. */

@@ -9,6 +9,7 @@
 #include "backends/shm/shm_priv.h"
 #include "base/checked.h"
 #include "base/point.h"
+#include "sync/host.h"
 
 static uint64_t tag(uint32_t epoch) { return ((uint64_t)epoch + 1) << 32; }
 
@@ -47,8 +48,11 @@ int shmt_shm_claim_passed(struct shmt_shm_seat *p, uint64_t *piece_out) {
         const uint64_t count = load_acquire(&store->front[link_of(store)].gate.read);
         if (claim_one(p, count_passed(store, p->epoch), piece_out)) return 1;
         if (nothing_more_comes(p)) return 0;
+        if (load_relaxed(&store->control->abort)) return SHMTRAIN_E_STOPPED; /* relaxed: a flag */
+        if (p->engine->idle) p->engine->idle(p);
         SHMT_POINT("passing:out");
-        store_release(&p->front->out, count + 1); /* what I have pushed is there; pairs with the acquire in is_out */
+        store_relaxed(&p->front->out_ns, shmt_now_ns()); /* published by `out` */
+        store_release(&p->front->out, count + 1);        /* what I have pushed is there; pairs with the acquire in is_out */
         p->wait_ns = shmt_shm_wait_epoch(p);
         if (shmt_gates_wait_for(&p->meeting, SHMT_GATE_READ, count + 1, link_of(store))) return SHMTRAIN_E_STOPPED;
     }
@@ -61,14 +65,16 @@ static uint64_t count_of(const struct shmt_shm_seat *link) {
 }
 
 /* Who has come to the meeting that ends the epoch has no items either. */
-static bool is_out(struct shmt_seat *seat) {
+static bool is_out(struct shmt_seat *seat, uint64_t *since_ns_out) {
     const struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
+    *since_ns_out = 0;
     for (uint32_t i = 0; i < p->store->spec.n_seats; i++) {
         const struct shmt_shm_front *front = &p->store->front[i];
+        if (!shmt_shm_takes_part(p, i)) continue;
         /* acquire, both: pairs with the release in shmt_shm_claim_passed, and with the store of a gate's phase */
-        if (shmt_shm_takes_part(p, i) && load_acquire(&front->out) != count_of(p) + 1 &&
-            load_acquire(&front->gate.phase) < p->phase + 1)
-            return false;
+        const bool waits = load_acquire(&front->out) == count_of(p) + 1;
+        if (!waits && load_acquire(&front->gate.phase) < p->phase + 1) return false;
+        *since_ns_out = shmt_max_u64(*since_ns_out, waits ? load_relaxed(&front->out_ns) : shmt_now_ns());
     }
     return true;
 }
@@ -104,7 +110,8 @@ static bool give(struct shmt_seat *seat, uint64_t *piece_out) {
 /* What I have given comes back, or is done by nobody: it is free again. */
 static void free_again(struct shmt_shm_seat *link, uint64_t piece) {
     struct shmt_shm_piece *of = &link->store->ledger[piece];
-    /* relaxed: published by passing.n, or by the meeting that ends the epoch */
+    /* relaxed: who finds it free needs nothing else of mine. Workers look at their list when they have seen passing.n; of a share that is
+     * looked through anew by a next life, whoever takes it has it. */
     if (shmt_ledger_is_of(of, link->epoch, link->seat.rank)) store_relaxed(&of->owner, 0);
 }
 

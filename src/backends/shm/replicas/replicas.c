@@ -281,6 +281,13 @@ static int begin(struct shmt_shm_seat *p) {
     return rc < 0 ? rc : 1;
 }
 
+/* Others see it now, and not only when more has come, or nothing will. */
+static void idle(struct shmt_shm_seat *p) {
+    struct shmt_shm_merging *m = p->merging;
+    if (m->idle_at != m->completed) merge_by_myself(p, true);
+    m->idle_at = m->completed;
+}
+
 static int claim(struct shmt_shm_seat *p) {
     const int rc = shmt_shm_deal(p);
     return rc == 0 ? finish_epoch(p) : rc;
@@ -337,6 +344,7 @@ const struct shmt_shm_engine SHMT_SHM_REPLICAS = {
     .share = share,
     .begin = begin,
     .claim = claim,
+    .idle = idle,
     .memory = memory,
     .publish = publish,
     .align = shmt_shm_align_clocks,

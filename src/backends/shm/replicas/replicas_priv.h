@@ -30,6 +30,7 @@ struct shmt_shm_merging {
     bool has_statistics;
     float **copy;          /* (n_replicas) room for the addresses of one word in all of them */
     uint64_t completed;    /* clocks of mine in all */
+    uint64_t idle_at;      /* `completed` when I was out of items last */
     uint64_t examples;     /* that I have trained on in all */
     uint64_t turns;        /* of mine to merge, in all */
     bool begun;            /* all replicas are made */
