@@ -34,6 +34,7 @@ int note_epoch(struct shmtrain_session *s, void *arg, uint32_t epoch) {
     const int rc = s->backend->seat->tally(s->seat, &tally);
     h->loss[epoch] = tally.loss;
     h->examples[epoch] = tally.examples;
+    h->lost[epoch] = tally.lost;
     h->n_epochs = epoch + 1;
     return rc;
 }

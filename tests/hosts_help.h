@@ -22,7 +22,7 @@ struct host {
     struct shmt_error error[MOST_WORKERS + 1]; /* of workers, and of the link */
     int status[MOST_WORKERS + 1];
     double loss[MOST_EPOCHS]; /* as the chief has seen them */
-    uint64_t examples[MOST_EPOCHS];
+    uint64_t examples[MOST_EPOCHS], lost[MOST_EPOCHS];
     uint32_t n_epochs;
     uint64_t sent_bytes;         /* by its link */
     uint32_t life[MOST_WORKERS]; /* of each worker: how often it has died */

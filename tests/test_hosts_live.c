@@ -69,7 +69,7 @@ static bool has_work(const struct host *h, uint32_t k) {
 /* What has been counted: by the clocks themselves, as all hosts are fibers of this thread. */
 static void check_bound(const struct host *h, const shmtrain_session *s) {
     const uint64_t mine = seen.clock[h->spec.hosts.self][s->seat->rank], bound = h->spec.policy.staleness;
-    if (h->spec.policy.replicas != SHMT_REPLICAS_ONE) return; /* theirs is on stretches of several clocks */
+    if (h->spec.may_die || h->spec.policy.replicas != SHMT_REPLICAS_ONE) return; /* theirs is on stretches of several clocks */
     for (uint32_t host = 0; host < g.n; host++)
         for (uint32_t k = 0; k < g.host[host].spec.n_seats; k++)
             must(bound == SHMT_STALENESS_INF || !has_work(&g.host[host], k) || mine <= seen.clock[host][k] + bound,
@@ -88,6 +88,7 @@ static int work(struct host *h, shmtrain_session *s) {
         check_bound(h, s);
         const uint64_t slow = seen.slow[h->spec.hosts.self], ns = seen.step_ns > 0 ? draw(seen.step_ns) : 0;
         if (ns > 0) shmt_host()->sleep_until(shmt_now_ns() + (slow > 0 ? slow : 1) * ns);
+        if (g.kills > 0) shmt_host()->sleep_until(shmt_now_ns() + draw(1000)); /* somebody dies in the middle of an item */
         rc = train_piece(s, &w, h->spec.n_examples);
         if (rc == 0 && h->spec.hosts.self == g.stops && w.step >= 5)
             set_bits_relaxed(shmt_backend_at(0)->store->stop_word(h->store), SHMT_STOP_ASKED);
@@ -183,6 +184,30 @@ static void each_example_counts_once_and_all_hosts_have_the_same_bits(void **sta
     printf("%llu runs, all as expected\n", (unsigned long long)g.n_runs);
 }
 
+/* Whose item a dead worker had in hand is done again by its next life, also if another host has passed it on. */
+static void whoever_dies_each_example_counts_once_and_all_hosts_have_the_same_bits(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= (SANITIZED ? 20 : 400); seed++) {
+        begin_live(seed);
+        struct shmt_spec spec = spec_for();
+        spec.may_die = true;
+        seen.step_ns = 1 + draw(2 * MS);
+        make_hosts(&spec, 2 + (uint32_t)draw(MOST_HOSTS - 1));
+        seen.slow[draw(g.n)] = draw(3) ? 0 : 20;
+        g.kills = 1 + (uint32_t)draw(10);
+        const struct shmt_loop_spec network = hostile_network();
+        run(&network);
+        float *first = parameters_of(&g.host[0]);
+        for (uint32_t i = 0; i < g.n; i++) compare(&g.host[i], &g.host[0], first);
+        for (uint32_t epoch = 0; epoch < spec.epochs; epoch++)
+            must(g.host[0].examples[epoch] == spec.n_examples && g.host[0].loss[epoch] == (double)spec.n_examples,
+                 "an epoch has not all examples, or more");
+        for (uint64_t i = 0; i < spec.n_examples; i++) must(seen.trained[i] >= spec.epochs, "an example was not trained on");
+        free(first);
+        destroy_hosts();
+    }
+}
+
 /* What was trained by then is the same everywhere. */
 static void a_stop_that_one_host_asks_for_ends_the_epoch_of_all(void **state) {
     (void)state;
@@ -201,6 +226,7 @@ static void a_stop_that_one_host_asks_for_ends_the_epoch_of_all(void **state) {
         double sum = 0;
         for (uint64_t i = 0; i < spec.n_examples; i++) sum += (double)first[i];
         must(sum == (double)STEP * (double)g.host[0].examples[0], "an example was lost, or counted twice");
+        for (uint32_t i = 0; i < g.n; i++) must(g.host[i].lost[0] == 0, "what nobody has begun is said to be lost");
         free(first);
         destroy_hosts();
     }
@@ -436,6 +462,7 @@ int main(void) {
         cmocka_unit_test(what_rounding_leaves_waits_for_the_next_change_or_for_rest),
         cmocka_unit_test_setup(a_slow_host_gets_fewer_items, deadline),
         cmocka_unit_test_setup(each_example_counts_once_and_all_hosts_have_the_same_bits, deadline),
+        cmocka_unit_test_setup(whoever_dies_each_example_counts_once_and_all_hosts_have_the_same_bits, deadline),
         cmocka_unit_test_setup(a_stop_that_one_host_asks_for_ends_the_epoch_of_all, deadline),
         cmocka_unit_test_setup(of_blocks_that_are_chosen_each_change_counts_one_part_in_the_hosts, deadline),
         cmocka_unit_test_setup(halves_and_chosen_blocks_are_fewer_bytes, deadline),

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 /* A round each of the last modes, or of some of them. */
-#define ROUNDS   (SANITIZED ? "4" : "14")
-#define N_ROUNDS (SANITIZED ? 4 : 14)
+#define ROUNDS   (SANITIZED ? "4" : "16")
+#define N_ROUNDS (SANITIZED ? 4 : 16)
 
 /* One round in each of the last modes: threads, workers that stay away, guests, checkpoints, hosts. */
 static void runs_end_as_they_must_whoever_dies(void **state) {
@@ -31,8 +31,8 @@ static void runs_end_as_they_must_whoever_dies(void **state) {
     }
     assert_true(deaths > 0);
     assert_true(respawns > 0);
-    if (N_ROUNDS == 14)
-        assert_string_equal(json_string_value(json_object_get(json_array_get(modes, 13), "name")), "sync, 2 hosts, resumed");
+    if (N_ROUNDS == 16)
+        assert_string_equal(json_string_value(json_object_get(json_array_get(modes, 15), "name")), "sync, 2 hosts, resumed");
     json_decref(json);
 }
 

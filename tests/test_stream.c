@@ -274,7 +274,7 @@ static void a_file_that_memory_has_no_room_for_is_read_line_by_line(void **state
     refused(store, shmtrain_store_predict(store, "data", 1, keep, a), SHMTRAIN_E_DATA, "expected a number after");
     assert_in_range(a->n, MOST / 4, MOST - 1);
     assert_memory_equal(a->label, whole->label, a->n * sizeof *a->label);
-    refused(store, shmtrain_store_predict(store, "builtin:sparse:examples=40000", 0, keep, a), SHMTRAIN_E_MEMORY,
+    refused(store, shmtrain_store_predict(store, "builtin:sparse:examples=400000", 0, keep, a), SHMTRAIN_E_MEMORY,
             "but the "); /* that is no file */
     g_available = 0;
     free(whole);

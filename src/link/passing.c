@@ -145,8 +145,8 @@ static uint64_t count_planned(const struct shmt_exchange *x) {
     return n;
 }
 
-/* It waits since the last round: a host that is out goes on at once, and what it says of the next round has come already. Of those that were
- * out in the last one the plan knows. */
+/* It waits since the last round: a host that is out goes on at once, and what it says of the next round has come already. Of those that
+ * were out in the last one the plan knows. */
 static bool waits_anew(const struct shmt_exchange *x, uint32_t host) {
     const struct shmt_kept_message *first = x->heard[host].early.first;
     struct shmt_parcel parcel;
