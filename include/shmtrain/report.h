@@ -158,7 +158,9 @@ struct shmtrain_report {
     uint32_t hosts, host; /* of the run, and which of them this one is, from 0 (options hosts, rank); 1 and 0: one alone */
     uint64_t sent_bytes, received_bytes; /* between hosts, by this one */
     double wait_hosts_fraction; /* the part of wait_fraction that was for other hosts; 0: not measured (option measure) */
-    uint32_t all_workers;       /* of all hosts together: an update waits for `quorum` of these */
+    /* Of all hosts together, where an update waits for `quorum` of these. 0: not known; it waits for all, and `quorum` is all of this
+     * host's. */
+    uint32_t all_workers;
 };
 
 /* What one worker does, seen from outside. */
