@@ -292,12 +292,15 @@ static void await_decision(struct shmt_exchange *x) {
 
 /* ---- an update ---- */
 
-/* All has had the update before: at once, where this host has members of this one. */
+/* All has had the update before: at once, where this host has members of this one. The other hosts are heard meanwhile. */
 static int settle(struct shmt_exchange *x) {
-    int rc;
-    while ((rc = ops(x)->settle(x->seat)) == 0 && x->error.status == 0) {
+    int rc = 0;
+    while (rc == 0 && x->error.status == 0) {
+        const uint64_t began_ns = shmt_now_ns();
+        rc = ops(x)->settle(x->seat);
+        if (rc != 0) break;
         shmt_exchange_receive(x, 0);
-        shmt_host()->sleep_until(shmt_now_ns() + SETTLE_NS);
+        shmt_host()->sleep_until(began_ns + SETTLE_NS); /* unless there was enough to do */
     }
     return rc < 0 ? rc : x->error.status;
 }
@@ -394,7 +397,8 @@ static int end_epoch(struct shmt_exchange *x) {
     if (x->error.status != 0) return x->error.status;
     shmt_exchange_does(x, SHMT_EVENT_WAIT);
     shmt_exchange_deal_by_speed(x);
-    return ops(x)->end(x->seat, x->stop);
+    const int rc = settle(x);
+    return rc < 0 ? rc : ops(x)->end(x->seat, x->stop);
 }
 
 /* 1: there is another one in this epoch; 0: it was the last one; or a status. */
