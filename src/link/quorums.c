@@ -227,7 +227,8 @@ static bool take_decision(struct shmt_exchange *x, const struct shmt_parcel *par
     const uint64_t ender = shmt_parcel_number(parcel, 3);
     q->ender = (uint32_t)shmt_min_u64(ender, n_hosts);
     return q->round.round == mine.round && ender <= n_hosts && has_all(mine.in, q->in, SHMT_SEAT_WORDS) &&
-           (all == 0) == q->over && q->round.examples >= all && q->round.examples <= all * x->at.spec->item;
+           (all == 0) == q->over && (!q->over || mine.working == 0) && q->round.examples >= all &&
+           q->round.examples <= all * x->at.spec->item;
 }
 
 /* ---- what comes ---- */
