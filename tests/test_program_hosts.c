@@ -9,6 +9,14 @@
 
 /* ---- the same bits ---- */
 
+/* How many the others have was not asked: nobody guesses. */
+static void assert_knows_its_own_workers(struct program *p, const char *n) {
+    json_t *report = program_json(p);
+    assert_true(json_is_null(json_object_get(report, "all_workers")));
+    assert_true(program_number(report, "quorum") == atoi(n) && program_number(report, "workers") == atoi(n));
+    json_decref(report);
+}
+
 static void parameters_are_those_of_one_host(void **state) {
     static const char *const RUNS[][5] = {{"logistic", "sgd", SPARSE, "64", "sync"},
                                           {"logistic", "adam", SPARSE, "500", "allreduce"},
@@ -29,6 +37,7 @@ static void parameters_are_those_of_one_host(void **state) {
             for (int rank = 0; rank < n; rank++) {
                 hash_of(p[rank], many);
                 assert_string_equal(many, one);
+                assert_knows_its_own_workers(p[rank], WORKERS[rank]);
             }
         }
     }

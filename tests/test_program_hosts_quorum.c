@@ -78,6 +78,21 @@ static void gradients_of_a_slow_host_come_too_late_and_are_dropped_or_folded(voi
     assert_true(of_both(p, "folded") > 0 && of_both(p, "dropped") == 0 && of_both(p, "examples") == 2 * 3 * 600);
 }
 
+/* All workers but one make an update where no number is given; what is late is a part of what its own host has computed. */
+static void the_report_of_a_host_says_what_part_of_its_own_examples_was_late(void **state) {
+    struct program *p[2];
+    (void)state;
+    choose_ports(2);
+    p[1] = START_HOST("1", "-w", "1", "--mode", "backup", "--slow", "0:+20ms", "-e", "2", "-M", "mlp", DENSE);
+    p[0] = START_HOST("0", "-q", "--json", "-w", "2", "--mode", "backup", "-e", "2", "-M", "mlp", DENSE);
+    for (int rank = 0; rank < 2; rank++) end_with(p[rank], 0, NULL);
+    assert_non_null(strstr(p[1]->text[OUT], ", quorum 2 of 3, late drop\n"));
+    assert_non_null(strstr(p[1]->text[OUT], " % of this host's examples came too late\n"));
+    json_t *report = program_json(p[0]);
+    assert_true(program_number(report, "quorum") == 2 && program_number(report, "all_workers") == 3);
+    json_decref(report);
+}
+
 static void a_worker_that_dies_goes_on(void **state) {
     struct program *p[2];
     (void)state;
@@ -132,6 +147,7 @@ static void a_quorum_is_of_no_more_workers_than_there_are(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {PROGRAM_TEST(workers_of_all_hosts_are_counted_also_by_who_goes_on),
                                        PROGRAM_TEST(gradients_of_a_slow_host_come_too_late_and_are_dropped_or_folded),
+                                       PROGRAM_TEST(the_report_of_a_host_says_what_part_of_its_own_examples_was_late),
                                        PROGRAM_TEST(a_worker_that_dies_goes_on),
                                        PROGRAM_TEST(a_stop_ends_both_and_it_is_known_whose_it_was),
                                        PROGRAM_TEST(a_quorum_is_of_no_more_workers_than_there_are)};

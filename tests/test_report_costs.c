@@ -164,6 +164,22 @@ static void costs_are_plain_figures(void **state) {
                 "folded      3.1 % of the examples came too late and went into a later update\n");
 }
 
+/* Of two hosts that train on 40,000 examples each knows its own late ones. */
+static void late_gradients_are_a_part_of_those_of_their_own_host(void **state) {
+    struct shmtrain_report r = ordinary();
+    struct shmtrain_worker_report worker[2] = {{.examples = 6000, .delay = NAN}, {.examples = 4000, .delay = NAN}};
+    (void)state;
+    r.hosts = 2;
+    r.examples = 40000;
+    r.worker = worker;
+    r.n_workers = 2;
+    r.dropped = 2000;
+    r.folded = 1000;
+    assert_ends(&r,
+                "\ndropped     20.0 % of this host's examples came too late\n"
+                "folded      10.0 % of this host's examples came too late,\n            and went into a later update\n");
+}
+
 /* In every mode all meet at the end of an epoch; what a mode itself costs must not hide behind that. */
 static void waits_at_the_ends_of_epochs_are_told_apart(void **state) {
     struct shmtrain_report r = ordinary();
@@ -275,6 +291,7 @@ int main(void) {
         TEST(each_policy_is_said_by_its_axes_and_in_words),
         TEST(why_a_mode_was_chosen_and_who_is_slow_have_lines_of_their_own),
         TEST(costs_are_plain_figures),
+        TEST(late_gradients_are_a_part_of_those_of_their_own_host),
         TEST(waits_at_the_ends_of_epochs_are_told_apart),
         TEST(of_many_workers_the_first_and_the_slowest_are_shown),
         TEST(a_moment_is_one_line_of_json_with_these_names),

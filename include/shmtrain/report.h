@@ -111,13 +111,15 @@ struct shmtrain_report {
     double wait_fraction;       /* of the workers' training time: for others within an epoch, as the mode says */
     double wait_epoch_fraction; /* likewise, for others at the ends of epochs, where all meet in every mode */
     double merge_fraction;      /* likewise, merging replicas */
-    uint64_t dropped, folded;   /* examples whose gradients came too late for their update: thrown away, put into a later one */
-    uint64_t merges;            /* of replicas, by each worker, in all */
-    uint64_t respawns;          /* how often a worker that had died was started again */
-    uint64_t redone, skipped;   /* examples of items that dead workers had in hand: done once more; left out, of whole epochs */
-    uint64_t stalls;            /* how often a worker stood still for longer than option stall-timeout; 0 in other programs */
-    uint32_t checkpoints;       /* that were written; 0 in other programs */
-    double checkpoint_seconds;  /* for which a thread that trains has stood still for them, on average */
+    /* Examples whose gradients came too late for their update: thrown away, put into a later one. As per_worker, of this host's workers;
+     * `examples` is of all hosts. */
+    uint64_t dropped, folded;
+    uint64_t merges;           /* of replicas, by each worker, in all */
+    uint64_t respawns;         /* how often a worker that had died was started again */
+    uint64_t redone, skipped;  /* examples of items that dead workers had in hand: done once more; left out, of whole epochs */
+    uint64_t stalls;           /* how often a worker stood still for longer than option stall-timeout; 0 in other programs */
+    uint32_t checkpoints;      /* that were written; 0 in other programs */
+    double checkpoint_seconds; /* for which a thread that trains has stood still for them, on average */
     struct shmtrain_delay delay;
     const struct shmtrain_worker_report *worker; /* (n_workers) with those that joined by name */
     uint32_t n_workers;
@@ -158,7 +160,9 @@ struct shmtrain_report {
     uint32_t hosts, host; /* of the run, and which of them this one is, from 0 (options hosts, rank); 1 and 0: one alone */
     uint64_t sent_bytes, received_bytes; /* between hosts, by this one */
     double wait_hosts_fraction; /* the part of wait_fraction that was for other hosts; 0: not measured (option measure) */
-    uint32_t all_workers;       /* of all hosts together: an update waits for `quorum` of these */
+    /* Of all hosts together, where an update waits for `quorum` of these. 0: not known; it waits for all, and `quorum` is all of this
+     * host's. */
+    uint32_t all_workers;
 };
 
 /* What one worker does, seen from outside. */

@@ -171,12 +171,13 @@ static void send_lists(struct shmt_exchange *x) {
     for (uint32_t chunk = from; chunk < to && x->error.status == 0; chunk++) send_terms(x, chunk);
 }
 
-/* A block of an own sum, as it is when it is complete. false: it is zero; or there is a failure. Before all gradients are in, a worker
+/* A block of an own sum, as it is when it is complete. false: it is zero, and so are `values`; or there is a failure. Before all gradients are in, a worker
  * that has died may be computing them anew: then it is waited for. */
 static bool read_block(struct shmt_exchange *x, uint32_t node, uint64_t block, float values[SHMT_FAR_BLOCK]) {
     const struct shmt_far_ops *far = x->at.backend->far;
     struct shmt_far_ready again;
     for (;;) {
+        memset(values, 0, SHMT_FAR_BLOCK * sizeof *values); /* in another life it may have been something else */
         const bool found = far->sum(x->seat, x->own[node], block, values);
         if (x->stamp == 0 || far->holds(x->seat, x->stamp)) return found;
         x->anew = true;
@@ -204,7 +205,7 @@ static struct shmt_payload *next_blocks(struct shmt_exchange *x, struct range *o
     uint32_t n = 0;
     if (!payload) shmt_no_memory(&x->error, "for a message to other hosts");
     for (; payload && of->at < of->to && n < most && x->error.status == 0; of->at++) {
-        float values[SHMT_FAR_BLOCK] = {0};
+        float values[SHMT_FAR_BLOCK];
         if (!read_block(x, of->node, of->at, values) && !of->whole) continue;
         if (rounds(x)) round_block(x, of->node, of->at, values);
         (rounds(x) ? shmt_parcel_put_half_block : shmt_parcel_put_block)(entries, n++, of->at, values);

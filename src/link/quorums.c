@@ -29,7 +29,7 @@
 #define CARRIER_NS UINT64_C(1000000) /* carriers wait for whole milliseconds */
 #define SETTLE_NS  UINT64_C(50000)   /* at those who are applying the update before */
 #define CAME_WORDS 4                 /* before the seats': round, items, examples, working */
-#define HEAD_WORDS 4                 /* likewise of a decision: round, step, examples, who has asked for an end + 1 */
+#define HEAD_WORDS 4                 /* likewise of a decision: round, step, examples, end_for */
 
 struct shmt_quorum {
     /* what I have told the host that decides */
@@ -42,6 +42,7 @@ struct shmt_quorum {
     uint32_t ender; /* the host that has asked for the end of the run first + 1; 0: nobody has */
     /* the round in hand */
     bool decided, over; /* over: nobody has work left in the epoch */
+    uint32_t end_for;   /* the host for which the run ends with this epoch + 1; 0: it does not */
     struct shmt_far_round round;
     uint32_t members[SHMT_MAX_HOSTS];
     uint64_t in[SHMT_SEAT_WORDS];
@@ -82,13 +83,13 @@ static void tell(struct shmt_exchange *x, const struct shmt_far_look *now, bool 
     shmt_exchange_send_to(x, DECIDER, payload);
 }
 
+/* Who has come to a round that is decided is no news; how many have work is, and that this host is asked to end. */
 static void tell_news(struct shmt_exchange *x, const struct shmt_far_look *now) {
     struct shmt_quorum *q = x->quorum;
     const bool stop = shmt_exchange_is_asked_to_stop(x);
     const uint64_t bytes = own_words(x) * sizeof *now->in;
-    if (q->has_told && q->told_stop == stop && q->told.working == now->working && memcmp(q->told.in, now->in, bytes) == 0 &&
-        memcmp(q->told.late, now->late, bytes) == 0)
-        return;
+    const bool here = q->decided || (memcmp(q->told.in, now->in, bytes) == 0 && memcmp(q->told.late, now->late, bytes) == 0);
+    if (q->has_told && q->told_stop == stop && q->told.working == now->working && here) return;
     q->has_told = true;
     q->told_stop = stop;
     q->told = *now;
@@ -149,6 +150,7 @@ static void decide(struct shmt_exchange *x, bool over) {
     uint32_t n = 0;
     q->decided = true;
     q->over = over;
+    q->end_for = q->ender; /* a host that asks from now on does so for the next turn */
     q->round = (struct shmt_far_round){.round = q->came[DECIDER].round, .in = q->in};
     for (uint32_t host = 0; host < x->at.spec->hosts.n; host++) {
         const struct shmt_far_look *came = &q->came[host];
@@ -170,7 +172,7 @@ static void publish(struct shmt_exchange *x) {
         .kind = SHMT_PARCEL_DECIDED, .of = words, .n = HEAD_WORDS + n_hosts * words, .number = x->number, .flag = q->over};
     unsigned char *entries;
     struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
-    const uint64_t head[HEAD_WORDS] = {q->round.round, q->round.step, q->round.examples, q->ender};
+    const uint64_t head[HEAD_WORDS] = {q->round.round, q->round.step, q->round.examples, q->end_for};
     for (uint32_t i = 0; payload && i < HEAD_WORDS; i++) shmt_parcel_put_number(entries, i, head[i]);
     for (uint32_t i = 0; payload && i < n_hosts * words; i++)
         shmt_parcel_put_number(entries, HEAD_WORDS + i, q->over ? 0 : q->came[i / words].in[i % words]);
@@ -225,9 +227,10 @@ static bool take_decision(struct shmt_exchange *x, const struct shmt_parcel *par
                                        .examples = shmt_parcel_number(parcel, 2),
                                        .in = q->in};
     const uint64_t ender = shmt_parcel_number(parcel, 3);
-    q->ender = (uint32_t)shmt_min_u64(ender, n_hosts);
+    q->end_for = (uint32_t)shmt_min_u64(ender, n_hosts);
     return q->round.round == mine.round && ender <= n_hosts && has_all(mine.in, q->in, SHMT_SEAT_WORDS) &&
-           (all == 0) == q->over && q->round.examples >= all && q->round.examples <= all * x->at.spec->item;
+           (all == 0) == q->over && (!q->over || mine.working == 0) && q->round.examples >= all &&
+           q->round.examples <= all * x->at.spec->item;
 }
 
 /* ---- what comes ---- */
@@ -269,10 +272,11 @@ static void wait_for_news(struct shmt_exchange *x, const struct shmt_far_look *n
     if (wait_ns < CARRIER_NS && !x->quorum->decided && x->error.status == 0) shmt_host()->sleep_until(now_ns + wait_ns);
 }
 
+/* The decision may be there already: also then this host looks at its workers, and tells. */
 static void await_decision(struct shmt_exchange *x) {
     struct shmt_quorum *q = x->quorum;
     const uint64_t since_ns = shmt_now_ns();
-    while (x->error.status == 0 && !q->decided) {
+    for (bool first = true; x->error.status == 0 && (first || !q->decided); first = false) {
         struct shmt_far_look now;
         ops(x)->look(x->seat, &now);
         if (now.working == 0 && x->busy_ns == 0) x->busy_ns = shmt_max_u64(1, shmt_now_ns() - x->epoch_began_ns);
@@ -283,21 +287,24 @@ static void await_decision(struct shmt_exchange *x) {
         if (q->decided || x->error.status != 0) break;
         wait_for_news(x, &now, since_ns);
     }
-    x->stop = q->ender > 0;
+    x->stop = q->end_for > 0;
     if (!x->stop || x->error.status != 0) return;
-    if (x->at.ender_out && !x->has_ender) *x->at.ender_out = q->ender - 1;
+    if (x->at.ender_out && !x->has_ender) *x->at.ender_out = q->end_for - 1;
     x->has_ender = true;
     x->at.backend->far->live->stop(x->seat);
 }
 
 /* ---- an update ---- */
 
-/* All has had the update before: at once, where this host has members of this one. */
+/* All has had the update before: at once, where this host has members of this one. The other hosts are heard meanwhile. */
 static int settle(struct shmt_exchange *x) {
-    int rc;
-    while ((rc = ops(x)->settle(x->seat)) == 0 && x->error.status == 0) {
+    int rc = 0;
+    while (rc == 0 && x->error.status == 0) {
+        const uint64_t began_ns = shmt_now_ns();
+        rc = ops(x)->settle(x->seat);
+        if (rc != 0) break;
         shmt_exchange_receive(x, 0);
-        shmt_host()->sleep_until(shmt_now_ns() + SETTLE_NS);
+        shmt_host()->sleep_until(began_ns + SETTLE_NS); /* unless there was enough to do */
     }
     return rc < 0 ? rc : x->error.status;
 }
@@ -394,7 +401,8 @@ static int end_epoch(struct shmt_exchange *x) {
     if (x->error.status != 0) return x->error.status;
     shmt_exchange_does(x, SHMT_EVENT_WAIT);
     shmt_exchange_deal_by_speed(x);
-    return ops(x)->end(x->seat, x->stop);
+    const int rc = settle(x);
+    return rc < 0 ? rc : ops(x)->end(x->seat, x->stop);
 }
 
 /* 1: there is another one in this epoch; 0: it was the last one; or a status. */

@@ -46,10 +46,22 @@ static void add_waiting(char *out, size_t bytes, const struct shmtrain_report *r
     shmt_add(out, bytes, "\n");
 }
 
-static void add_late(char *out, size_t bytes, const char *what, uint64_t late, uint64_t examples, const char *then) {
+/* Late ones are counted on each host: over many, r->examples is of all of them. */
+static double examples_of_host(const struct shmtrain_report *r) {
+    double sum = 0;
+    if (r->hosts <= 1) return (double)r->examples;
+    for (uint32_t i = 0; i < r->n_workers; i++) sum += (double)r->worker[i].examples;
+    return sum;
+}
+
+static void add_late(char *out, size_t bytes, const struct shmtrain_report *r, const char *what, uint64_t late,
+                     const char *then) {
     if (late == 0) return;
-    add_share(out, bytes, what, (double)late / fmax((double)examples, (double)late));
-    shmt_add(out, bytes, "the examples came too late%s\n", then);
+    add_share(out, bytes, what, (double)late / fmax(examples_of_host(r), (double)late));
+    if (r->hosts > 1)
+        shmt_add(out, bytes, "this host's examples came too late%s%s\n", then[0] ? ",\n           " : "", then);
+    else
+        shmt_add(out, bytes, "the examples came too late%s\n", then);
 }
 
 static void add_merging(char *out, size_t bytes, const struct shmtrain_report *r) {
@@ -64,8 +76,8 @@ void shmt_add_costs(char *out, size_t bytes, const struct shmtrain_report *r) {
     add_delay(out, bytes, r);
     add_waiting(out, bytes, r);
     add_merging(out, bytes, r);
-    add_late(out, bytes, "dropped", r->dropped, r->examples, "");
-    add_late(out, bytes, "folded", r->folded, r->examples, " and went into a later update");
+    add_late(out, bytes, r, "dropped", r->dropped, "");
+    add_late(out, bytes, r, "folded", r->folded, " and went into a later update");
 }
 
 /* ---- the workers ---- */

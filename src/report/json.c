@@ -110,7 +110,7 @@ static const struct shmt_field COSTS[] = {
     LIST(report, "per_worker", worker, n_workers, WORKER),
     {0}};
 
-static const struct shmt_field HOSTS[] = {FIELD(report, all_workers), FIELD(report, wait_hosts_fraction), {0}};
+static const struct shmt_field HOSTS[] = {SOME(report, all_workers), FIELD(report, wait_hosts_fraction), {0}};
 
 const struct shmt_field SHMT_RESULTS[] = {
     FIELD(report, best_loss), LIST(report, "epochs", epoch, n_epochs, SHMT_EPOCH), SOME(report, kept_epoch),

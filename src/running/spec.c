@@ -469,8 +469,8 @@ int shmt_spec_of_config(struct shmt_run *run, const struct shmt_crew *crew, cons
                                               .self = shmt_config_host(c),
                                               .wire = (uint32_t)c->wire,
                                               .top_k = (float)c->top_k,
-                                              .n_workers = all_workers(run, crew),
-                                              .n_seats = all_seats(run, crew)};
+                                              .n_workers = run->hosts->n_workers,
+                                              .n_seats = run->hosts->n_seats};
     out->pauses = pauses_of_config(run);
     out->spin_ns = crew->kind == &SHMT_TEAM_FIBERS ? 0 : SPIN_NS; /* where time passes only for who sleeps */
     const uint64_t cpus = shmt_topo_cpus(crew->topo), others = out->hosts.n > 1 ? LINK_THREADS : 0;

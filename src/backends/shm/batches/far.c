@@ -25,11 +25,15 @@ const float *shmt_shm_far_sum(const struct shmt_store *store, uint32_t node, uin
     return shmt_shm_is_touched(map, at, n) ? far_of(store, node) + at : NULL;
 }
 
+/* In meetings, and where it waits for who is at a slice (rounds). */
 static void pulse(struct shmt_seat *seat, uint64_t pulse_ns, void (*call)(void *arg), void *arg) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
-    p->meeting.pulse = call;
-    p->meeting.pulse_arg = arg;
-    p->meeting.pulse_ns = pulse_ns;
+    struct shmt_gates *const waits[] = {&p->meeting, &p->clocks};
+    for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
+        waits[i]->pulse = call;
+        waits[i]->pulse_arg = arg;
+        waits[i]->pulse_ns = pulse_ns;
+    }
 }
 
 static int claim(struct shmt_seat *seat, struct shmt_far_batch *out) {

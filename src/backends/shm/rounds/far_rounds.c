@@ -16,6 +16,7 @@
 #include "update/kernels.h"
 
 _Static_assert(SHMT_FAR_BLOCK == SHMT_SHM_BLOCK, "an exchanged block is one of an update");
+_Static_assert(SHMT_SHM_FREE_FLOATS % SHMT_TOUCH_FLOATS == 0, "parts have whole bytes of the touched map");
 
 static uint8_t *far_map(const struct shmt_store *store) { return store->layout.touched ? store->far_map : NULL; }
 
@@ -44,11 +45,20 @@ static void look(struct shmt_seat *seat, struct shmt_far_look *out) {
     }
 }
 
+/* Clears some of the sum that has been applied: whether all of it is. */
+static bool forget(const struct shmt_shm_seat *p) {
+    uint8_t *map = far_map(p->store);
+    const uint64_t at = p->rounds->forgotten, n = shmt_min_u64(SHMT_SHM_FREE_FLOATS, p->store->layout.flat.n - at);
+    shmt_clear(p->store->far + at, map ? map + at / SHMT_TOUCH_FLOATS : NULL, n);
+    p->rounds->forgotten = at + n < p->store->layout.flat.n ? at + n : 0;
+    return p->rounds->forgotten == 0;
+}
+
+/* Both by parts: between them the link hears the other hosts. */
 static int settle(struct shmt_seat *seat) {
     struct shmt_shm_seat *p = shmt_shm_seat_of(seat);
     const int rc = shmt_shm_apply_free(p, shmt_shm_rounds_closed(p->store));
-    if (rc == 1) shmt_clear(p->store->far, far_map(p->store), p->store->layout.flat.n);
-    return rc;
+    return rc == 1 ? forget(p) : rc;
 }
 
 static void choose(struct shmt_seat *seat, const uint64_t *in) {

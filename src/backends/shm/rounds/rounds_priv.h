@@ -66,6 +66,7 @@ struct shmt_shm_rounds {
     struct shmt_shm_recipe recipe;
     struct shmt_taped taped; /* recorded, or replayed: my gradient in hand */
     uint64_t begun;          /* replayed: gradients of my tape that I have begun */
+    uint64_t forgotten;      /* the link: so many floats of the sum of all hosts are cleared again for the next round */
     bool on_copy;            /* recorded, or replayed: a gradient is being computed, on the weights that were copied for it */
 };
 
@@ -101,7 +102,9 @@ int shmt_shm_finish_rounds(struct shmt_shm_seat *p);
  * or in scratch[0]. NULL: it is zero. */
 const float *shmt_shm_sum_of_members(const struct shmt_shm_seat *p, uint64_t at, uint64_t n, float (*scratch)[SHMT_SHM_BLOCK]);
 
-/* As shmt_shm_apply_until, and waits for nobody: 1; 0: somebody is at a slice. */
+/* As shmt_shm_apply_until, and waits for nobody: 1; 0: somebody is at a slice, or it has done enough for a call: about
+ * SHMT_SHM_FREE_FLOATS, or one slice. */
+#define SHMT_SHM_FREE_FLOATS (UINT64_C(1) << 20)
 int shmt_shm_apply_free(struct shmt_shm_seat *p, uint64_t need);
 
 /* Returns when all slices have had the updates below `need`, which are fixed; applies what is missing where nobody else is at

@@ -66,13 +66,14 @@ struct walk {
     uint64_t to;      /* at the moment I bring them to this */
     uint32_t first;   /* the slice at which I begin */
     uint32_t n;       /* how many I look at */
+    uint32_t left;    /* so many updates of slices I make yet, then I leave the rest */
     uint32_t missing; /* how many have not had them */
     bool applied;     /* I have changed some */
 };
 
 static struct walk walk_of(struct shmt_shm_seat *p, uint64_t most) {
     const uint64_t n = p->store->layout.n_slices, first = n * p->seat.index / p->seat.n_present;
-    return (struct walk){.p = p, .most = most, .first = (uint32_t)first, .n = (uint32_t)n};
+    return (struct walk){.p = p, .most = most, .first = (uint32_t)first, .n = (uint32_t)n, .left = UINT32_MAX};
 }
 
 /* Tries to take slice i; the word that I have seen is there still, then. What I say of my progress is first that I have made
@@ -151,18 +152,20 @@ static int check_had(struct shmt_shm_seat *p, uint32_t i, uint64_t u) {
                      (unsigned long long)closed, i, (unsigned long long)u);
 }
 
-/* Applies to slice i what it has not had. 1; 0: it is somebody else's at the moment, who may leave it behind; _USAGE: the store
- * is damaged. */
+/* Applies to slice i what it has not had. 1; 0: it is somebody else's at the moment, who may leave it behind, or I leave it; _USAGE:
+ * the store is damaged. */
 static int bring(struct walk *walk, uint32_t i) {
     _Atomic uint64_t *lock = &walk->p->store->slice[i].word;
     /* acquire: as in `take` */
     for (uint64_t word = load_acquire(lock); updates_of(word) < walk->to; word = load_acquire(lock)) {
         const uint64_t u = updates_of(word);
-        if (holder_of(word) != 0) return 0;
+        if (holder_of(word) != 0 || walk->left == 0) return 0;
         const bool found = shmt_shm_find_recipe(walk->p, u);
         const int rc = found ? 0 : check_had(walk->p, i, u);
         if (rc < 0) return rc;
-        if (found && take(walk, i, word)) apply_one(walk, i, u);
+        if (!found || !take(walk, i, word)) continue;
+        apply_one(walk, i, u);
+        walk->left--;
     }
     return 1;
 }
@@ -234,8 +237,10 @@ int shmt_shm_apply_until(struct shmt_shm_seat *p, uint64_t need) {
 }
 
 int shmt_shm_apply_free(struct shmt_shm_seat *p, uint64_t need) {
+    const struct shmt_shm_layout *layout = &p->store->layout;
     struct walk walk = walk_of(p, need);
     if (need <= p->rounds->applied) return 1;
+    walk.left = (uint32_t)shmt_max_u64(1, layout->n_slices * SHMT_SHM_FREE_FLOATS / layout->flat.n); /* n_slices is small */
     const int rc = go_over(&walk);
     if (rc < 0 || walk.missing > 0) return rc;
     p->rounds->applied = need;
