@@ -68,13 +68,13 @@ static uint64_t excess_of(uint64_t left, uint64_t fair, uint64_t speed, const st
 
 /* In the order of ranks: the first who has too much fills up the first who has room. */
 void shmt_passing_plan(const struct shmt_headway *of, uint32_t n_hosts, uint32_t self, uint64_t *n_out) {
-    uint64_t speed[MOST_HOSTS], fair[MOST_HOSTS], room[MOST_HOSTS];
+    uint64_t speed[MOST_HOSTS] = {0}, fair[MOST_HOSTS] = {0}, room[MOST_HOSTS] = {0};
     struct sum sum;
     for (uint32_t host = 0; host < n_hosts; host++) n_out[host] = 0;
     if (n_hosts > MOST_HOSTS || !find_speeds(of, n_hosts, speed, &sum)) return;
     find_fair(of, n_hosts, speed, &sum, fair);
     for (uint32_t host = 0; host < n_hosts; host++) room[host] = fair[host] - shmt_min_u64(fair[host], of[host].left);
-    for (uint32_t giver = 0, taker = 0; giver <= self; giver++) {
+    for (uint32_t giver = 0, taker = 0; giver <= self && giver < n_hosts; giver++) {
         uint64_t excess = excess_of(shmt_min_u64(of[giver].left, UINT32_MAX), fair[giver], speed[giver], &sum);
         for (; excess > 0 && taker < n_hosts; taker += room[taker] == 0) {
             const uint64_t n = shmt_min_u64(excess, room[taker]);
