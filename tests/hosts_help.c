@@ -100,7 +100,30 @@ static int agree(struct host *h, struct shmt_agreement *agreement, struct shmt_e
     return rc;
 }
 
-static bool is_liar(const struct host *h) { return g.lie && h->spec.hosts.self == 1; }
+static bool is_liar(const struct host *h) { return g.lie && h->spec.hosts.self == g.liar; }
+
+void send_lie(struct shmt_lanes *lanes, struct shmt_payload *payload) {
+    struct shmt_error e = {0};
+    must(payload && shmt_lanes_send(lanes, 1 - g.liar, SHMT_CHANNEL_EXCHANGE, payload, &e) == 1, "there is no room for a lie");
+    shmt_payload_drop(payload);
+}
+
+static void tell_lie(struct shmt_lanes *lanes, const struct lie *lie) {
+    const struct shmt_parcel parcel = {
+        .kind = lie->kind, .of = lie->of, .n = lie->n, .number = lie->number, .flag = lie->flag, .halves = lie->halves};
+    unsigned char *entries;
+    struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
+    must(payload != NULL, "no memory for a lie");
+    if (payload->n > 24) memset(entries, 0, payload->n - 24);
+    const uint64_t each = lie->n > 0 ? (payload->n - 24) / lie->n : 0;
+    for (uint32_t i = 0; i < lie->n && i < sizeof lie->entry / sizeof *lie->entry && each >= sizeof(uint64_t); i++)
+        memcpy(entries + i * each, &lie->entry[i], sizeof(uint64_t));
+    send_lie(lanes, payload);
+}
+
+void tell_lies(struct shmt_lanes *lanes, const struct lie *lie, size_t n) {
+    for (size_t i = 0; i < n && lie[i].kind != 0; i++) tell_lie(lanes, &lie[i]);
+}
 
 /* Until the others have had enough of it. */
 static void lie(struct host *h, struct shmt_agreement *agreement) {
@@ -225,6 +248,7 @@ void make_hosts(const struct shmt_spec *spec, uint32_t n) {
         h->spec.n_seats = h->spec.n_workers = n == 1 ? 1 : 1 + (uint32_t)draw(MOST_WORKERS);
         h->spec.hosts.n = n;
         h->spec.hosts.self = i;
+        if (g.mixes) h->spec.policy.replicas = draw(2) ? SHMT_REPLICAS_EQUAL : SHMT_REPLICAS_ONE;
     }
     count_workers(n);
     for (uint32_t i = 0; i < n; i++) must(shmt_backend_at(0)->create(&g.host[i].spec, NULL, &g.host[i].store, &e) == 0, e.text);
@@ -307,6 +331,8 @@ void compare(const struct host *h, const struct host *one, const float *expected
 void begin_seed(uint64_t seed) {
     g.seed = seed;
     g.draws = g.kills = 0;
+    g.mixes = false;
+    g.liar = 1;
     g.stops = g.cut = g.absent = g.fails = g.slow = g.restarts = MOST_HOSTS;
 }
 

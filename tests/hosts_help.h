@@ -4,6 +4,7 @@
 
 #include "conformance.h"
 
+#include "link/parcel.h"
 #include "carriers/loop.h"
 #include "link/exchange.h"
 #include "sync/host.h"
@@ -32,9 +33,11 @@ struct world {
     uint64_t seed, draws, n_runs;
     int (*work)(struct host *h, shmtrain_session *s);                         /* of each worker */
     int (*epoch_end)(struct shmtrain_session *s, void *host, uint32_t epoch); /* NULL: note_epoch */
-    void (*lie)(struct shmt_lanes *lanes);      /* of host 1, in the place of its part of the exchange; NULL: it is honest */
+    void (*lie)(struct shmt_lanes *lanes);      /* in the place of its part of the exchange; NULL: all are honest. Of ... */
+    uint32_t liar;                              /* ... this host, of two; 1 unless said otherwise */
     const struct shmt_backend *backend_of_link; /* NULL: that of all */
     uint32_t bucket;                            /* of links; 0: the usual one */
+    bool mixes;                                 /* batches: some hosts have equal copies, others not (make_hosts) */
     bool begins;                                /* workers meet before their first work */
     uint32_t n;
     uint32_t rounds; /* that they agree in before they begin */
@@ -53,6 +56,18 @@ struct world {
 };
 
 extern struct world g;
+
+/* A message that a liar sends: the head, and the first number of each entry. */
+struct lie {
+    enum shmt_parcel_kind kind; /* 0: none */
+    uint32_t of, n;
+    uint64_t number, entry[8];
+    bool flag, halves;
+};
+
+/* To the other host of two. */
+void send_lie(struct shmt_lanes *lanes, struct shmt_payload *payload);
+void tell_lies(struct shmt_lanes *lanes, const struct lie *lie, size_t n);
 
 /* As the chief sees the epoch. */
 int note_epoch(struct shmtrain_session *s, void *host, uint32_t epoch);

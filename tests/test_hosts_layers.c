@@ -1,4 +1,4 @@
-/* `allreduce` over many hosts, with gradients of several layers (src/link/batches.c): what a host's link has sent of a layer before the
+/* `allreduce` over many hosts, and `sync`, or each on some of them, with gradients of several layers (src/link/batches.c): what a host's link has sent of a layer before the
  * others are complete must come to the parameters and losses of one host, bit by bit, on every host, also while workers die; and it must
  * be sent before. Hosts are fibers of one thread, on a network that loses, repeats and reorders frames.
  *
@@ -154,7 +154,8 @@ static void choose(uint64_t seed) {
 
 /* Over some hosts, most of which have several workers. */
 static void run_over_hosts(struct shmt_spec *spec, uint32_t n) {
-    if (draw(2)) spec->policy.replicas = SHMT_REPLICAS_EQUAL; /* allreduce; else sync */
+    if (draw(2)) spec->policy.replicas = SHMT_REPLICAS_EQUAL; /* allreduce; else sync; or each of them on some */
+    g.mixes = draw(2);
     spec->trace_events = draw(3) == 0 ? TRACED : 0;
     make_hosts(spec, n);
     const struct shmt_loop_spec network = hostile_network();

@@ -12,14 +12,6 @@
 #define ITEMS    16
 #define EXAMPLES (2 * ITEMS)
 
-/* A message that host 1 sends: the head, and the first number of each entry. */
-struct lie {
-    enum shmt_parcel_kind kind;
-    uint32_t of, n;
-    uint64_t number, entry[4];
-    bool flag, halves;
-};
-
 enum mode { BATCHES, ROUNDS, SSP, MERGES, QUORUMS };
 
 struct liar {
@@ -44,35 +36,14 @@ static int work(struct host *h, shmtrain_session *s) {
     return rc;
 }
 
-static void send_payload(struct shmt_lanes *lanes, struct shmt_payload *payload) {
-    struct shmt_error e = {0};
-    must(payload && shmt_lanes_send(lanes, 0, SHMT_CHANNEL_EXCHANGE, payload, &e) == 1, "there is no room for a lie");
-    shmt_payload_drop(payload);
-}
-
-static void tell(struct shmt_lanes *lanes, const struct lie *lie) {
-    const struct shmt_parcel parcel = {
-        .kind = lie->kind, .of = lie->of, .n = lie->n, .number = lie->number, .flag = lie->flag, .halves = lie->halves};
-    unsigned char *entries;
-    struct shmt_payload *payload = shmt_parcel_make(&parcel, &entries);
-    must(payload != NULL, "no memory for a lie");
-    if (payload->n > 24) memset(entries, 0, payload->n - 24);
-    const uint64_t each = lie->n > 0 ? (payload->n - 24) / lie->n : 0;
-    for (uint32_t i = 0; i < lie->n && i < 4 && each >= sizeof(uint64_t); i++)
-        memcpy(entries + i * each, &lie->entry[i], sizeof(uint64_t));
-    send_payload(lanes, payload);
-}
-
-static void tell_lies(struct shmt_lanes *lanes) {
-    for (size_t i = 0; i < sizeof told->lie / sizeof *told->lie && told->lie[i].kind != 0; i++) tell(lanes, &told->lie[i]);
-}
+static void tell(struct shmt_lanes *lanes) { tell_lies(lanes, told->lie, sizeof told->lie / sizeof *told->lie); }
 
 static void tell_nonsense(struct shmt_lanes *lanes) {
     unsigned char *bytes;
     struct shmt_payload *payload = shmt_payload_make(40, &bytes);
     must(payload != NULL, "no memory for a lie");
     memset(bytes, 0xa5, 40);
-    send_payload(lanes, payload);
+    send_lie(lanes, payload);
 }
 
 static struct shmt_spec spec_for(enum mode mode) {
@@ -100,23 +71,27 @@ static struct shmt_spec spec_for(enum mode mode) {
     return spec;
 }
 
-static void is_refused(enum mode mode, const char *what, void (*lie)(struct shmt_lanes *lanes)) {
+/* By the other host. */
+static void is_refused(enum mode mode, uint32_t liar, const char *what, void (*lie)(struct shmt_lanes *lanes)) {
+    const struct host *victim = &g.host[1 - liar];
     char expected[200];
     const struct shmt_loop_spec network = {.n_hosts = 2, .delay_ns = MS / 10, .port_bytes = UINT64_C(8) << 20};
     begin_seed(1);
     g.work = work;
     g.begins = mode != BATCHES;
     g.lie = lie;
+    g.liar = liar;
     const struct shmt_spec spec = spec_for(mode);
     make_hosts(&spec, 2);
+    if (mode == QUORUMS) g.host[0].spec.policy.quorum = g.host[1].spec.policy.quorum = 1; /* the liar's workers never come */
     run(&network);
-    snprintf(expected, sizeof expected, "host 1 %s", what);
-    if (strcmp(g.host[0].error[MOST_WORKERS].text, expected) != 0)
-        fprintf(stderr, "expected: %s\nsaid: %s\n", expected, g.host[0].error[MOST_WORKERS].text);
-    must(strcmp(g.host[0].error[MOST_WORKERS].text, expected) == 0, "a lie is believed, or taken for another one");
-    must(g.host[0].status[MOST_WORKERS] == SHMTRAIN_E_USAGE, "a lie has another status");
-    for (uint32_t k = 0; k < g.host[0].spec.n_seats; k++)
-        must(g.host[0].status[k] == SHMTRAIN_E_STOPPED, "a worker is left waiting");
+    snprintf(expected, sizeof expected, "host %u %s", liar, what);
+    const char *said = victim->error[MOST_WORKERS].text;
+    if (strcmp(said, expected) != 0) fprintf(stderr, "expected: %s\nsaid: %s\n", expected, said);
+    must(strcmp(said, expected) == 0, "a lie is believed, or taken for another one");
+    must(victim->status[MOST_WORKERS] == SHMTRAIN_E_USAGE, "a lie has another status");
+    for (uint32_t k = 0; k < victim->spec.n_seats; k++)
+        must(victim->status[k] == SHMTRAIN_E_STOPPED, "a worker is left waiting");
     destroy_hosts();
 }
 
@@ -135,6 +110,17 @@ static void is_refused(enum mode mode, const char *what, void (*lie)(struct shmt
 #define WORDS(k, words, count, ...)                                        \
     {                                                                      \
         .kind = (k), .of = (words), .n = (count), .entry = { __VA_ARGS__ } \
+    }
+
+/* Members of host 0, and of host 1. */
+#define DECIDED(round, examples, end_for, in0, in1) WORDS(SHMT_PARCEL_DECIDED, 1, 6, round, 0, examples, end_for, in0, in1)
+#define NO_ROUND(...)                                                       \
+    {                                                                       \
+        "decides on a round that there cannot be", QUORUMS, { __VA_ARGS__ } \
+    }
+#define OVER(in)                                                                                        \
+    {                                                                                                   \
+        .kind = SHMT_PARCEL_DECIDED, .of = 1, .n = 6, .flag = true, .entry = { 0, 0, (in), 0, (in), 0 } \
     }
 
 static const struct liar LIARS[] = {
@@ -185,20 +171,42 @@ static const struct liar LIARS[] = {
     {"says that workers have come to a round that there cannot be", QUORUMS, {WORDS(SHMT_PARCEL_CAME, 1, 5, 0, 0, 0, 1)}},
     {"says that workers have come to a round that there cannot be", QUORUMS, {WORDS(SHMT_PARCEL_CAME, 0, 4, 0, 0, 0, 1)}},
     {"decides on a round that there cannot be", QUORUMS, {WORDS(SHMT_PARCEL_DECIDED, 1, 6, 0, 0, 1, 0)}},
-    {"begins a round in the middle", QUORUMS, {{.kind = SHMT_PARCEL_TERMS, .n = 1}}}};
+    {"begins a round in the middle", QUORUMS, {{.kind = SHMT_PARCEL_TERMS, .n = 1}}},
+    {"begins a round in the middle", QUORUMS, {{.kind = SHMT_PARCEL_BLOCKS, .n = 1, .halves = true}}},
+    {"has sent changes of parameters that there are not, or not in order", QUORUMS, {BLOCKS(0), BLOCKS(0)}},
+    {"has sent changes of parameters that there are not, or not in order", QUORUMS, {BLOCKS(1)}},
+    {"has sent gradients of workers that are in no round", QUORUMS, {BLOCKS(0), END}},
+    {"ends an epoch where the others do not", QUORUMS, {ROUND(SHMT_ROUND_RESTS), END}}};
+
+/* Host 0, which decides on rounds. */
+static const struct liar DECIDERS[] = {
+    {"ends an epoch where the others do not", QUORUMS, {DECIDED(0, 1, 0, 1, 0), ROUND(SHMT_ROUND_RESTS), END}},
+    NO_ROUND(DECIDED(5, 1, 0, 1, 0)),
+    NO_ROUND(DECIDED(0, 1, 3, 1, 0)),                          /* the run ends for a host that there is not */
+    NO_ROUND(DECIDED(0, 2, 0, 1, 0)),                          /* more examples than an item has */
+    NO_ROUND(DECIDED(0, 1, 0, 3, 0)),                          /* fewer than members */
+    NO_ROUND(DECIDED(0, 1, 0, 0, UINT64_C(1) << 63)),          /* a worker that never came */
+    NO_ROUND(DECIDED(0, 0, 0, 0, 0)),                          /* of nobody */
+    NO_ROUND(OVER(1)),                                         /* of somebody where nobody has work */
+    NO_ROUND(OVER(0)),                                         /* this host's workers have */
+    NO_ROUND(WORDS(SHMT_PARCEL_DECIDED, 1, 5, 0, 0, 1, 0, 1)), /* host 1 is left out */
+    NO_ROUND(DECIDED(0, 1, 0, 1, 0), DECIDED(0, 1, 0, 1, 0))};
+
+static void are_refused(const struct liar *liars, size_t n, uint32_t host) {
+    for (told = liars; told < liars + n; told++) is_refused(told->mode, host, told->what, tell);
+}
 
 static void what_a_host_cannot_say_ends_the_run_of_the_others(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof LIARS / sizeof *LIARS; i++) {
-        told = &LIARS[i];
-        is_refused(told->mode, told->what, tell_lies);
-    }
+    are_refused(LIARS, sizeof LIARS / sizeof *LIARS, 1);
+    are_refused(DECIDERS, sizeof DECIDERS / sizeof *DECIDERS, 0);
 }
 
 static void a_message_that_makes_no_sense_ends_the_run_of_the_others(void **state) {
     (void)state;
     for (int mode = BATCHES; mode <= QUORUMS; mode++)
-        is_refused((enum mode)mode, "has sent a message that makes no sense", tell_nonsense);
+        for (uint32_t liar = 0; liar < 2; liar++)
+            is_refused((enum mode)mode, liar, "has sent a message that makes no sense", tell_nonsense);
 }
 
 int main(void) {

@@ -488,6 +488,40 @@ static void a_host_that_says_what_cannot_be_ends_the_run_and_is_named(void **sta
     }
 }
 
+static const struct false_message {
+    uint32_t liar;
+    const char *what;
+    struct lie lie[2];
+} FALSE_MESSAGES[] = {
+    {0,
+     "host 0 decides on a round that there cannot be", /* it is of a worker of host 1 that never came */
+     {{.kind = SHMT_PARCEL_DECIDED, .of = 1, .n = 6, .entry = {0, 0, 1, 0, 0, UINT64_C(1) << 63}}}},
+    {1,
+     "host 1 ends an epoch where the others do not",
+     {{.kind = SHMT_PARCEL_ROUND, .of = SHMT_ROUND_RESTS, .n = SHMT_ROUND_NUMBERS}, {.kind = SHMT_PARCEL_END}}}};
+static const struct false_message *told;
+
+static void tell(struct shmt_lanes *lanes) { tell_lies(lanes, told->lie, 2); }
+
+/* The checks of messages one by one: test_hosts_lies.c. */
+static void what_fits_no_round_is_refused(void **state) {
+    const struct shmt_loop_spec network = {.n_hosts = 2, .delay_ns = MS, .port_bytes = UINT64_C(8) << 20};
+    (void)state;
+    for (size_t i = 0; i < sizeof FALSE_MESSAGES / sizeof *FALSE_MESSAGES; i++) {
+        begin_quorums(i + 1);
+        told = &FALSE_MESSAGES[i];
+        g.liar = told->liar;
+        g.lie = tell;
+        const struct shmt_spec spec = spec_for(0);
+        make_hosts(&spec, 2);
+        g.host[0].spec.policy.quorum = g.host[1].spec.policy.quorum = 1; /* the liar's workers never come */
+        run(&network);
+        must(link_says(1 - g.liar, told->what), g.host[1 - g.liar].error[MOST_WORKERS].text);
+        destroy_hosts();
+        g.lie = NULL;
+    }
+}
+
 static void what_a_quorum_cannot_be_over_hosts_is_refused(void **state) {
     struct shmt_error e = {0};
     (void)state;
@@ -525,7 +559,8 @@ int main(void) {
         cmocka_unit_test_setup(a_stop_that_one_host_asks_for_ends_the_epoch_of_all, deadline),
         cmocka_unit_test_setup(who_goes_on_within_an_epoch_counts_what_was_done_once, deadline),
         cmocka_unit_test_setup(a_host_that_is_lost_or_fails_ends_the_run_of_the_others, deadline),
-        cmocka_unit_test_setup(a_host_that_says_what_cannot_be_ends_the_run_and_is_named, deadline)};
+        cmocka_unit_test_setup(a_host_that_says_what_cannot_be_ends_the_run_and_is_named, deadline),
+        cmocka_unit_test_setup(what_fits_no_round_is_refused, deadline)};
     spy_on_links();
     g.work = work;
     g.begins = true;

@@ -18,10 +18,10 @@ static void assert_knows_its_own_workers(struct program *p, const char *n) {
 }
 
 static void parameters_are_those_of_one_host(void **state) {
-    static const char *const RUNS[][5] = {{"logistic", "sgd", SPARSE, "64", "sync"},
-                                          {"logistic", "adam", SPARSE, "500", "allreduce"},
-                                          {"logistic", "sgd", WIDE, "64", "sync"},
-                                          {"mlp", "momentum", DENSE, "64", "allreduce"}};
+    static const char *const RUNS[][6] = {{"logistic", "sgd", SPARSE, "64", "sync", "sync"},
+                                          {"logistic", "adam", SPARSE, "500", "allreduce", "sync"},
+                                          {"logistic", "sgd", WIDE, "64", "sync", "allreduce"},
+                                          {"mlp", "momentum", DENSE, "64", "allreduce", "allreduce"}};
     (void)state;
     for (size_t i = 0; i < sizeof RUNS / sizeof *RUNS; i++) {
         const char *model = RUNS[i][0], *rule = RUNS[i][1], *data = RUNS[i][2], *batch = RUNS[i][3];
@@ -32,8 +32,9 @@ static void parameters_are_those_of_one_host(void **state) {
             struct program *p[3];
             choose_ports(n);
             for (int rank = 0; rank < n; rank++)
-                p[rank] = START_HOST(RANK[rank], "-q", "--json", "-w", WORKERS[rank], "--mode", RUNS[i][4], "-e", "2", "-M",
-                                     model, "--optimizer", rule, "--batch", batch, data);
+                p[rank] =
+                    START_HOST(RANK[rank], "-q", "--json", "-w", WORKERS[rank], "--mode", rank < 2 ? RUNS[i][4] : RUNS[i][5],
+                               "-e", "2", "-M", model, "--optimizer", rule, "--batch", batch, data);
             for (int rank = 0; rank < n; rank++) {
                 hash_of(p[rank], many);
                 assert_string_equal(many, one);

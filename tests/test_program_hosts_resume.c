@@ -13,13 +13,14 @@ static void remove_folders(void) { assert_int_equal(system("rm -rf ck0 ck1 ck2")
     START_HOST(RANK[rank], "--checkpoint", FOLDER[rank], "--checkpoint-every", "1 epoch", "--keep", "all", "-q", "--json", \
                __VA_ARGS__)
 
-/* n hosts, to the end; all with the same parameters. */
+/* n hosts, to the end; all with the same parameters. Of those in sync all but the first have the equal copies of allreduce. */
 static void run_all(int n, const char *mode, const char *epochs, const char *resume, char hash[17], struct program *p[3]) {
     char other[17];
     choose_ports(n);
     for (int rank = 0; rank < n; rank++)
-        p[rank] = START_KEEPING(rank, "-w", rank ? "1" : "2", "--mode", mode, "--optimizer", "momentum", "-e", epochs, resume,
-                                SPARSE);
+        p[rank] =
+            START_KEEPING(rank, "-w", rank ? "1" : "2", "--mode", rank > 0 && strcmp(mode, "sync") == 0 ? "allreduce" : mode,
+                          "--optimizer", "momentum", "-e", epochs, resume, SPARSE);
     hash_of(p[0], hash);
     for (int rank = 1; rank < n; rank++) {
         hash_of(p[rank], other);

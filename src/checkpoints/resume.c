@@ -121,12 +121,15 @@ static void match_rounds(struct comparison *m) {
     ours->batch = (uint32_t)(own * theirs->item);
 }
 
+/* Batches of all workers come to the same parameters with one copy (sync) and with equal ones (allreduce), so that some hosts may have
+ * the one and some the other: a checkpoint is of both. */
 static void match_mode(struct comparison *m) {
     struct shmt_run *run = m->run;
     const struct shmt_spec *ours = &run->spec;
     char mode[64];
     shmt_mode_name(&ours->policy, run->mode_taken, mode, sizeof mode);
-    compare(m, "--mode", mode, m->with->mode);
+    if (!shmt_policy_is_batched(&ours->policy) || !shmt_policy_is_batched(&m->with->spec.policy))
+        compare(m, "--mode", mode, m->with->mode);
     match_fields(m);
     if (m->rc < 0) return; /* another mode has other numbers */
     if (shmt_policy_has_rounds(&ours->policy)) match_rounds(m);
