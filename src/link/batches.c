@@ -1,5 +1,5 @@
-/* Batches over many hosts: the turns of an exchange (exchange_priv.h) in `sync` and `allreduce`. A host's part of one is the sums of its own
- * subtrees.
+/* Batches over many hosts: the turns of an exchange (exchange_priv.h) in `sync` and `allreduce`. A host's part of one is the sums of its
+ * own subtrees.
  *
  * With --wire bf16 sums are rounded to bfloat16, which all hosts add up, the sender too, so that all have the same parameters. What
  * rounding leaves of a sum is added to the next one of the same subtree that is not zero (error feedback: Seide et al. 2014, Stich et
