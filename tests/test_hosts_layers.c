@@ -1,6 +1,6 @@
-/* `allreduce` over many hosts, and `sync`, or each on some of them, with gradients of several layers (src/link/batches.c): what a host's link has sent of a layer before the
- * others are complete must come to the parameters and losses of one host, bit by bit, on every host, also while workers die; and it must
- * be sent before. Hosts are fibers of one thread, on a network that loses, repeats and reorders frames.
+/* `allreduce` over many hosts, and `sync`, or each on some of them, with gradients of several layers (src/link/batches.c): what a host's
+ * link has sent of a layer before the others are complete must come to the parameters and losses of one host, bit by bit, on every host,
+ * also while workers die; and it must be sent before. Hosts are fibers of one thread, on a network that loses, repeats and reorders frames.
  *
  *   TEST_SEEDS=N   that many seeds; 300 unless said otherwise, or 20 under a sanitizer
  *   TEST_SEED=K    this one alone */

@@ -20,7 +20,8 @@
 
 #define SHARED    8 /* rows behind those of examples, which all push to */
 #define MOST_ROWS 5000
-#define KEPT      4 /* rounds that one host may be behind another, and more */
+#define WIDE      600 /* rows of a large table for each one of the first */
+#define KEPT      4   /* rounds that one host may be behind another, and more */
 #define MOST_SEEN 4096
 
 /* What the test sees of the run: all hosts are fibers of this thread. */
@@ -40,6 +41,7 @@ static struct {
     uint64_t step_ns;                                /* that an item takes, at most */
     uint64_t at_slow;                                /* rounds that were closed while a slow worker was at its first item */
     bool has_slow;
+    uint64_t in_parts; /* how often a link had more to apply, or to clear, than it does at a time, or somebody was at it */
 } seen;
 
 static uint32_t seen_lives, seen_late; /* in all runs */
@@ -150,6 +152,7 @@ static int settle(struct shmt_seat *seat) {
     float found[MOST_ROWS];
     struct shmt_far_look now;
     const int rc = quorums()->settle(seat);
+    seen.in_parts += rc == 0;
     quorums()->look(seat, &now);
     if (rc != 1 || now.round == 0) return rc;
     const uint64_t at = slot(now.round - 1);
@@ -209,6 +212,7 @@ static int train_piece(const struct host *h, shmtrain_session *s, const struct s
         seen.trained[i]++;
         rc = shmtrain_push(s, 0, own, 1, &part);
         if (rc == 0) rc = shmtrain_push(s, 0, shared, 1, &part);
+        if (rc == 0 && h->spec.n_tables > 1) rc = shmtrain_push(s, 1, own * WIDE, 1, &part);
         grad[own] += part;
         grad[shared] += part;
         if (g.kills > 0) shmt_host()->sleep_until(shmt_now_ns() + draw(1000)); /* somebody dies in the middle of an item */
@@ -355,6 +359,36 @@ static void each_update_is_of_a_quorum_of_all_hosts_and_the_same_on_each(void **
     printf("%llu runs, all as expected; %u workers died, %u gradients were folded\n", (unsigned long long)g.n_runs, seen_lives,
            seen_late);
     assert_true(only > 0 || n < 20 || (seen_lives > n / 10 && seen_late > n));
+}
+
+/* What a link applies alone, and clears behind it, is done by parts, between which it hears the other hosts. */
+static void large_parameters_are_applied_by_parts(void **state) {
+    (void)state;
+    for (uint64_t seed = 1; seed <= 3; seed++) {
+        static float found[MOST_ROWS], large[MOST_ROWS * WIDE];
+        begin_quorums(seed);
+        struct shmt_spec spec = spec_for(0);
+        spec.epochs = 1;
+        spec.n_examples = spec.order.n_examples = 40;
+        spec.rule.clip_norm = 0; /* which looks at everything */
+        spec.table[0].rows = spec.l2_rows[0] = MOST_ROWS;
+        spec.table[1] = spec.table[0];
+        spec.table[1].rows = spec.l2_rows[1] = MOST_ROWS * WIDE;
+        spec.table[1].name[0]++;
+        spec.n_tables = 2;
+        make_hosts(&spec, 2);
+        const struct shmt_loop_spec network = {.n_hosts = 2, .delay_ns = MS, .port_bytes = UINT64_C(8) << 20};
+        run(&network);
+        must(seen.in_parts >= 2 * seen.rounds, "a link does all of a large update at once");
+        for (uint32_t i = 0; i < g.n; i++) {
+            const struct shmt_store_ops *ops = shmt_backend_at(0)->store;
+            must(ops->read(g.host[i].store, 0, 0, MOST_ROWS, found) == 0, "the parameters cannot be read");
+            must(ops->read(g.host[i].store, 1, 0, MOST_ROWS * WIDE, large) == 0, "the parameters cannot be read");
+            for (uint64_t row = 0; row < MOST_ROWS - SHARED; row++)
+                must(found[row] == large[row * WIDE], "a part of an update is missing, or was made twice");
+        }
+        check_all(true);
+    }
 }
 
 /* All but one worker make an update; the others go on while that one is at its item. */
@@ -555,6 +589,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_a_quorum_cannot_be_over_hosts_is_refused),
         cmocka_unit_test_setup(each_update_is_of_a_quorum_of_all_hosts_and_the_same_on_each, deadline),
+        cmocka_unit_test_setup(large_parameters_are_applied_by_parts, deadline),
         cmocka_unit_test_setup(nobody_waits_for_a_worker_that_is_in_no_round, deadline),
         cmocka_unit_test_setup(a_stop_that_one_host_asks_for_ends_the_epoch_of_all, deadline),
         cmocka_unit_test_setup(who_goes_on_within_an_epoch_counts_what_was_done_once, deadline),

@@ -1,4 +1,5 @@
-/* Batches over many hosts: the turns of an exchange (exchange_priv.h) in `sync`. A host's part of one is the sums of its own subtrees.
+/* Batches over many hosts: the turns of an exchange (exchange_priv.h) in `sync` and `allreduce`. A host's part of one is the sums of its
+ * own subtrees.
  *
  * With --wire bf16 sums are rounded to bfloat16, which all hosts add up, the sender too, so that all have the same parameters. What
  * rounding leaves of a sum is added to the next one of the same subtree that is not zero (error feedback: Seide et al. 2014, Stich et
@@ -171,8 +172,8 @@ static void send_lists(struct shmt_exchange *x) {
     for (uint32_t chunk = from; chunk < to && x->error.status == 0; chunk++) send_terms(x, chunk);
 }
 
-/* A block of an own sum, as it is when it is complete. false: it is zero, and so are `values`; or there is a failure. Before all gradients are in, a worker
- * that has died may be computing them anew: then it is waited for. */
+/* A block of an own sum, as it is when it is complete. false: it is zero, and so are `values`; or there is a failure. Before all
+ * gradients are in, a worker that has died may be computing them anew: then it is waited for. */
 static bool read_block(struct shmt_exchange *x, uint32_t node, uint64_t block, float values[SHMT_FAR_BLOCK]) {
     const struct shmt_far_ops *far = x->at.backend->far;
     struct shmt_far_ready again;

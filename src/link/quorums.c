@@ -137,8 +137,8 @@ static void take_came(struct shmt_exchange *x, uint32_t from, const struct shmt_
 
 /* ---- the decision ---- */
 
-/* The quorum is of workers, which may have several seats each. */
-static uint32_t asked(const struct shmt_spec *spec) {
+/* Of all hosts' seats: the quorum is of workers, which may have several each. */
+static uint32_t asked_of_all(const struct shmt_spec *spec) {
     const uint64_t seats = (uint64_t)spec->policy.quorum * shmt_spec_all_seats(spec);
     return (uint32_t)shmt_min_u64(shmt_ceil_div(seats, shmt_spec_all_workers(spec)), UINT32_MAX);
 }
@@ -196,13 +196,15 @@ static void decide_if_enough(struct shmt_exchange *x, const struct shmt_far_look
         all.working += came->working;
         all_known = all_known && q->known[host];
     }
-    const bool over = all_known && all.working == 0, enough = all_known && shmt_attendance_is_enough(&all, asked(x->at.spec));
-    if (!over && !enough && all.arrived < asked(x->at.spec)) return;
+    const bool over = all_known && all.working == 0,
+               enough = all_known && shmt_attendance_is_enough(&all, asked_of_all(x->at.spec));
+    if (!over && !enough && all.arrived < asked_of_all(x->at.spec)) return;
     decide(x, over);
     publish(x);
 }
 
-/* What this host's link is told of the others is what it is told of its own seats, and no more than it has said of them. */
+/* false: it is of another round, or of seats of this host that have not come, or it ends the epoch while some have work; or its numbers do
+ * not go together. Whether the members of other hosts have come is for those to say: their links read the same decision. */
 static bool take_decision(struct shmt_exchange *x, const struct shmt_parcel *parcel) {
     struct shmt_quorum *q = x->quorum;
     const uint32_t n_hosts = x->at.spec->hosts.n, self = x->at.spec->hosts.self;

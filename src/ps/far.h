@@ -157,8 +157,8 @@ struct shmt_far_round {
 struct shmt_far_quorum_ops {
     void (*look)(struct shmt_seat *seat, struct shmt_far_look *out);
 
-    /* Whether all that is closed is applied; brings on some of what nobody is at. 1: it is, and what was put is forgotten; 0: somebody is at
-     * it, or there is more to do, so that it is called again; or a status. Before anything is put for the next round, and before
+    /* Whether all that is closed is applied; brings on some of what nobody is at. 1: it is, and what was put is forgotten; 0: somebody is
+     * at it, or there is more to do, so that it is called again; or a status. Before anything is put for the next round, and before
      * `end`. */
     int (*settle)(struct shmt_seat *seat);
 

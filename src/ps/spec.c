@@ -141,7 +141,7 @@ static int check_hosts(const struct shmt_spec *spec, struct shmt_error *e) {
         return shmt_refuse(
             e,
             "over several hosts the gradients of a quorum are sent whole, as they are: leave out wire and top-k, or "
-            "use --mode sync, async, hogwild, ssp or node");
+            "use --mode sync, allreduce, async, hogwild, ssp or node");
     if (shmt_spec_most_passed(spec) > UINT32_MAX)
         return shmt_refuse(e, "over several hosts an epoch has at most 2147483647 items: use larger ones (--item)");
     if (meets && shmt_replicas_count(spec) > SHMT_MOST_COPIES)

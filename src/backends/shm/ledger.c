@@ -11,7 +11,8 @@ bool shmt_ledger_take(struct shmt_shm_piece *piece, uint32_t epoch, uint32_t lif
     if (found >= tag(epoch)) return false;
     const uint64_t mine = tag(epoch) | (uint64_t)(life & 0xffff) << 16 | (self + 1);
     /* acquire: what I do with the piece does not move before the claim. There is no release to pair with: the owner before me
-     * had it in an earlier epoch, and a meeting lies between. */
+     * had it in an earlier epoch, and a meeting lies between; or it was the link, which gave it away, did nothing with it, and has freed it
+     * again (live/passing.c). */
     SHMT_POINT("claim:before");
     return lock_acquire(&piece->owner, &found, mine);
 }

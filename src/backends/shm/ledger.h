@@ -1,4 +1,5 @@
-/* The ledger of live work: every piece of an epoch is claimed by exactly one worker.
+/* The ledger of live work: every piece of an epoch is claimed by exactly one worker. Over many hosts the link may have claimed
+ * it before, to give it away, and have freed it again.
  *
  * A piece's owner word is a lock word: it is taken by compare-and-swap from a value of an earlier epoch to (epoch, life, rank),
  * so it also says, after a death, what the dead one had in hand. Nobody draws from a shared counter. Each worker goes forward

@@ -17,8 +17,8 @@ void shmt_shm_measure(struct shmt_shm_seat *p);
 void shmt_shm_update_of(const struct shmt_shm_seat *p, struct shmt_update *out);
 const struct shmt_shm_sum *shmt_shm_find_sum(const struct shmt_shm_seat *p);
 
-/* ready.c, equal copies: my gradient of table t is complete, in this batch; and of all tables: my last chunk is done, or the batch has
- * begun, none of its chunks is mine, and I have done with the one before. */
+/* ready.c, equal copies, or other hosts: my gradient of table t is complete, in this batch; and of all tables: my last chunk is done, or
+ * the batch has begun, none of its chunks is mine, and I have done with the one before. */
 void shmt_shm_announce(struct shmt_shm_seat *p, uint32_t t);
 void shmt_shm_announce_rest(struct shmt_shm_seat *p);
 
@@ -32,11 +32,13 @@ bool shmt_shm_all_have(const struct shmt_shm_seat *p, uint32_t t, uint64_t *sum_
 int shmt_shm_wait_for_ready(struct shmt_shm_seat *link, uint64_t below, struct shmt_far_ready *out);
 bool shmt_shm_holds(const struct shmt_shm_seat *link, uint64_t stamp);
 
-/* reduce.c, equal copies. */
+/* reduce.c */
 
-/* My gradient of table t is complete, in the chunk in hand: sums that can be made are. */
+/* My gradient of table t is complete, in the chunk in hand: it is announced where somebody waits for that, and with equal copies sums that
+ * can be made are. */
 void shmt_shm_complete(struct shmt_shm_seat *p, uint32_t t);
 
+/* Equal copies. */
 void shmt_shm_reduce(struct shmt_shm_seat *p);     /* all gradients are in: what is left of my slices of the sum */
 extern const struct shmt_shm_sum SHMT_SHM_REDUCED; /* all have met behind that: the sum */
 

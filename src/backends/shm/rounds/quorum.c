@@ -36,7 +36,7 @@ struct look {
     uint64_t in[WORDS];
 };
 
-/* How many gradients an update waits for: the quorum is of workers, which have as many seats each. */
+/* How many gradients an update waits for on one host: the quorum is of workers, which have as many seats each. */
 static uint32_t asked(const struct shmt_spec *spec) {
     return (uint32_t)shmt_min_u64((uint64_t)spec->policy.quorum * shmt_seats_of_worker(spec), UINT32_MAX);
 }
