@@ -127,6 +127,10 @@ static uint64_t time_for_one(const struct shmt_exchange *x) {
     return somebody_waits || done >= LEAST_ITEMS * n_seats ? 2 * shmt_passing_busy_ns(x) / (2 * done + n_seats) : 0;
 }
 
+uint64_t shmt_passing_left_ns(const struct shmt_exchange *x) {
+    return x->passing ? shmt_min_u64(count_left(x), UINT32_MAX) * shmt_min_u64(time_for_one(x), UINT32_MAX) : 0;
+}
+
 void shmt_passing_say(struct shmt_exchange *x, enum shmt_round_state state, uint64_t number[SHMT_ROUND_NUMBERS]) {
     struct shmt_passing *p = x->passing;
     if (!p) return;

@@ -28,6 +28,9 @@ bool shmt_passing_is_closed(const struct shmt_exchange *x);
 /* This host has items to give, as planned, or to a host that has begun to wait for some. */
 bool shmt_passing_is_asked(const struct shmt_exchange *x);
 
+/* How long this host's workers will take for the items that it has, about; 0: soon, or not known. */
+uint64_t shmt_passing_left_ns(const struct shmt_exchange *x);
+
 /* What this host says of itself in ROUND: its numbers from SHMT_ROUND_LEFT on. */
 void shmt_passing_say(struct shmt_exchange *x, enum shmt_round_state state, uint64_t number[SHMT_ROUND_NUMBERS]);
 

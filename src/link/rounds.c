@@ -28,8 +28,10 @@
 #define LEAST_NS  UINT64_C(2000000) /* between two rounds */
 #define MOST_NS   UINT64_C(200000000)
 #define BOUND_NS  UINT64_C(500000) /* where workers wait for what is known of other hosts */
-#define GLANCE_NS UINT64_C(200000) /* at this host's workers: at the end of an epoch they wait for the link */
-#define NO_CLOCK  SHMT_NO_CLOCK
+#define GLANCE_NS \
+    UINT64_C(200000) /* at this host's workers: at the end of an epoch they wait for the link; seldomer long before that, */
+#define REST_NS  UINT64_C(2000000) /* ... as each look may take a processor from a worker */
+#define NO_CLOCK SHMT_NO_CLOCK
 
 static const struct shmt_far_live_ops *ops(const struct shmt_exchange *x) { return x->at.backend->far->live; }
 
@@ -292,7 +294,8 @@ static bool goes_on(struct shmt_exchange *x, bool closed) {
     return !closed && (out || shmt_passing_is_asked(x));
 }
 
-/* Until the next round. Whoever has workers that wait for others' clocks goes on nearly at once. */
+/* Until the next round. Whoever has workers that wait for others' clocks goes on nearly at once. Carriers wait for whole milliseconds, so
+ * this looks for itself. */
 static void pace(struct shmt_exchange *x, const struct taken *taken) {
     const bool bound = x->at.spec->policy.staleness != SHMT_STALENESS_INF, closed = shmt_passing_is_closed(x);
     const uint64_t free_ns = PACE * taken->network_ns + BUSY_PACE * taken->work_ns;
@@ -300,8 +303,10 @@ static void pace(struct shmt_exchange *x, const struct taken *taken) {
                                    : shmt_max_u64(LEAST_NS, shmt_min_u64(MOST_NS, free_ns));
     const uint64_t until_ns = closed ? UINT64_MAX : shmt_now_ns() + wait_ns;
     while (x->error.status == 0 && shmt_now_ns() < until_ns && !goes_on(x, closed)) {
+        const uint64_t left_ns = closed ? 0 : shmt_passing_left_ns(x) / 8;
         shmt_exchange_receive(x, 0);
-        shmt_host()->sleep_until(shmt_min_u64(until_ns, shmt_now_ns() + GLANCE_NS)); /* carriers wait for whole milliseconds */
+        shmt_host()->sleep_until(
+            shmt_min_u64(until_ns, shmt_now_ns() + shmt_max_u64(GLANCE_NS, shmt_min_u64(REST_NS, left_ns))));
     }
 }
 
