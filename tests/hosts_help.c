@@ -374,6 +374,18 @@ void check_trace(const struct host *h) {
     check_bytes(h, bytes);
 }
 
+void run_to_a_stop(struct shmt_spec *spec, uint64_t further_rows) {
+    spec->epochs = MOST_EPOCHS;
+    spec->n_examples = spec->order.n_examples = 300;
+    spec->table[0].rows = spec->l2_rows[0] = spec->n_examples + further_rows;
+    spec->item = 1;
+    make_hosts(spec, 2 + (uint32_t)draw(MOST_HOSTS - 1));
+    g.stops = (uint32_t)draw(g.n);
+    const struct shmt_loop_spec network = hostile_network();
+    run(&network);
+    must(g.host[0].n_epochs == 1 && g.host[0].examples[0] < 300, "the run goes on behind the stop");
+}
+
 void check_that_a_host_which_goes_ends_the_run(const struct shmt_spec *spec, bool lost) {
     const struct shmt_loop_spec network = {.n_hosts = 3, .delay_ns = MS, .port_bytes = UINT64_C(8) << 20};
     const char *why = lost ? "host 1 is lost" : "host 1 has left the run";

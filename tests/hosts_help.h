@@ -92,6 +92,10 @@ void compare(const struct host *h, const struct host *one, const float *expected
 /* What the trace of a link says: in the order of turns, one thing after the other, and no byte counts twice. */
 void check_trace(const struct host *h);
 
+/* Of such a spec, some hosts with 300 items, and `further_rows` rows behind those of examples: one of them asks for an end in the middle of
+ * the first epoch, and the run ends with that. */
+void run_to_a_stop(struct shmt_spec *spec, uint64_t further_rows);
+
 /* Of three hosts, host 1 is lost in the middle of the run that the spec describes, or else one of its workers fails: the others' runs
  * end, and say why. The run has to last for more than 100 ms. */
 void check_that_a_host_which_goes_ends_the_run(const struct shmt_spec *spec, bool lost);

@@ -276,15 +276,7 @@ static void a_stop_that_one_host_asks_for_ends_the_epoch_of_all(void **state) {
     for (uint64_t seed = 1; seed <= 40; seed++) {
         begin_merges(seed);
         struct shmt_spec spec = spec_for((uint32_t)draw(7));
-        spec.epochs = MOST_EPOCHS;
-        spec.n_examples = spec.order.n_examples = 300;
-        spec.table[0].rows = spec.l2_rows[0] = spec.n_examples + SHARED;
-        spec.item = 1;
-        make_hosts(&spec, 2 + (uint32_t)draw(MOST_HOSTS - 1));
-        g.stops = (uint32_t)draw(g.n);
-        const struct shmt_loop_spec network = hostile_network();
-        run(&network);
-        must(g.host[0].n_epochs == 1 && g.host[0].examples[0] < 300, "the run goes on behind the stop");
+        run_to_a_stop(&spec, SHARED);
         check_all(false);
     }
 }
