@@ -57,10 +57,9 @@ const struct shmtrain_report SHMT_NO_REPORT = {.size = sizeof(struct shmtrain_re
 
 static double seconds_since(uint64_t from_ns) { return (double)(shmt_now_ns() - from_ns) * 1e-9; }
 
-/* Of all hosts: only a quorum has them counted, or, where hosts are only planned, guessed. 0: not known. */
-static uint32_t counted_workers(const struct shmt_spec *spec) {
-    const bool counted = !shmt_spec_is_linked(spec) || spec->hosts.n_workers > 0 || shmt_spec_has_quorum_of_hosts(spec);
-    return counted ? shmt_spec_all_workers(spec) : 0;
+/* The workers of all hosts: only a quorum has them counted, or, where hosts are only planned, guessed. */
+static bool are_counted(const struct shmt_spec *spec) {
+    return !shmt_spec_is_linked(spec) || spec->hosts.n_workers > 0 || shmt_spec_has_quorum_of_hosts(spec);
 }
 
 void shmt_report_describe(struct shmt_run *run, uint32_t n_threads) {
@@ -86,8 +85,8 @@ void shmt_report_describe(struct shmt_run *run, uint32_t n_threads) {
     r->with_accuracy = run->job.model ? run->job.model->task != SHMTRAIN_REGRESSION : run->job.classifies;
     r->with_auc = run->job.model && run->job.model->task == SHMTRAIN_BINARY;
     r->columns = spec->row_places ? "by frequency" : "given";
-    r->all_workers = counted_workers(spec);
-    r->quorum = shmt_policy_needed(policy->quorum, r->all_workers > 0 ? r->all_workers : spec->n_workers);
+    r->all_workers = are_counted(spec) ? shmt_spec_all_workers(spec) : 0;
+    r->quorum = shmt_policy_needed(policy->quorum, are_counted(spec) ? shmt_spec_all_workers(spec) : spec->n_workers);
     r->threads = n_threads;
     r->tolerance = r->choice_loss = NAN;
     r->scaled = run->standard->scale != NULL;
