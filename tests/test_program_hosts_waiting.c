@@ -171,6 +171,19 @@ static void copies_of_all_hosts_are_merged_and_a_worker_may_die(void **state) {
     assert_string_equal(hash[0], hash[1]);
 }
 
+/* `node`, which may have bfloat16; and a quorum of most, which is known when all are there. Both go on to wait for the other host. */
+static void what_hosts_can_exchange_is_not_refused_before_they_meet(void **state) {
+    static const char *const WORDS[][2] = {{"--replicas=node", "--wire=bf16"}, {"--mode=backup", "--batch=512"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof WORDS / sizeof *WORDS; i++) {
+        choose_ports(2);
+        struct program *p = START_HOST("0", WORDS[i][0], WORDS[i][1], SPARSE);
+        program_wait_for(p, ERR, "waiting for host 1");
+        assert_int_equal(kill(p->pid, SIGINT), 0);
+        end_with(p, 130, "stopped while waiting for other hosts");
+    }
+}
+
 /* Nobody is left to tell the link; it hears that its run has failed, and tells the others. */
 static void a_supervisor_that_dies_ends_all_hosts(void **state) {
     struct program *p[2];
@@ -180,6 +193,7 @@ static void a_supervisor_that_dies_ends_all_hosts(void **state) {
     end_with(p[1], 1, "was killed by signal 9");
     end_with(p[0], 1, ") has left the run");
 }
+
 int main(void) {
     const struct CMUnitTest tests[] = {PROGRAM_TEST(a_port_that_is_taken_is_named),
                                        PROGRAM_TEST(hosts_with_keys_meet_and_others_hear_why_they_do_not),
@@ -189,6 +203,7 @@ int main(void) {
                                        PROGRAM_TEST(in_live_modes_too_it_is_known_who_has_ended_the_run),
                                        PROGRAM_TEST(a_worker_that_dies_changes_no_bit),
                                        PROGRAM_TEST(copies_of_all_hosts_are_merged_and_a_worker_may_die),
+                                       PROGRAM_TEST(what_hosts_can_exchange_is_not_refused_before_they_meet),
                                        PROGRAM_TEST(a_supervisor_that_dies_ends_all_hosts)};
     return cmocka_run_group_tests(tests, program_make_folder, program_remove_folder);
 }

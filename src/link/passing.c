@@ -245,12 +245,12 @@ static void hand_over(struct shmt_exchange *x, uint32_t from, const unsigned cha
     const char *why;
     (void)shmt_parcel_read(bytes, n_bytes, &parcel, &why); /* as when it came */
     struct received *to = &p->of[parcel.of];
-    if (!make_room(to, parcel.n)) {
-        shmt_no_memory(&x->error, "for items that are passed on");
-        return;
-    }
     if (parcel.n > shmt_spec_most_passed(x->at.spec) - to->n) {
         shmt_exchange_fail(x, SHMTRAIN_E_USAGE, "passes on more items than a host can be passed", from);
+        return;
+    }
+    if (!make_room(to, parcel.n)) {
+        shmt_no_memory(&x->error, "for items that are passed on");
         return;
     }
     for (uint32_t i = 0; i < parcel.n; i++) {

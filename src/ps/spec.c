@@ -142,8 +142,8 @@ static int check_hosts(const struct shmt_spec *spec, struct shmt_error *e) {
             e,
             "over several hosts the gradients of a quorum are sent whole, as they are: leave out wire and top-k, or "
             "use --mode sync, allreduce, async, hogwild, ssp or node");
-    if (shmt_spec_most_passed(spec) > UINT32_MAX)
-        return shmt_refuse(e, "over several hosts an epoch has at most 2147483647 items: use larger ones (--item)");
+    if (shmt_spec_most_passed(spec) + shmt_spec_pieces(spec) > UINT32_MAX) /* what a host tells of, one by one */
+        return shmt_refuse(e, "over several hosts an epoch has at most 1431655765 items: use larger ones (--item)");
     if (meets && shmt_replicas_count(spec) > SHMT_MOST_COPIES)
         return shmt_refuse(e, "over several hosts copies of at most %d workers of each host are merged: use fewer (-w)",
                            SHMT_MOST_COPIES);
